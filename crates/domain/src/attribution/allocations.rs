@@ -1,0 +1,498 @@
+//! Allocations: which grant counts, who owns it when, and which units it holds.
+
+use super::Context;
+use super::devices::{Device, Devices};
+use super::free::compute_slices_of;
+use super::states::Scopes;
+use crate::fact::{Fact, FactBody, Grant, GrantUnit, MigUnit, Mode, Placed, PlacedOf, PlacedUnit, Placement, Runtime};
+use crate::finding::{Finding, Findings, Kind};
+use crate::ids::{AllocationId, GpuId, NodeId, ProjectId, SkuId, Source, TenantId};
+use crate::share::Share;
+use crate::sku::unplaced_weight;
+use crate::time::Instant;
+use crate::usage::{AllocationView, End};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An allocation with everything the facts say of it.
+#[derive(Debug)]
+pub(super) struct Allocation<'a> {
+    pub(super) id: &'a AllocationId,
+    pub(super) grant: &'a Grant,
+    pub(super) source: &'a Source,
+    pub(super) start: Instant,
+    /// Owners from their instant on; the first from the start.
+    pub(super) owners: Vec<Owner<'a>>,
+    /// The end by release.
+    pub(super) released: Option<Release<'a>>,
+    /// Releases before the start only: nothing is held.
+    pub(super) ends_before_start: bool,
+    /// Instants of all facts that name it.
+    pub(super) named_at: Vec<Instant>,
+    /// The first snapshots of its source, later than all that names it, that lack it: where they speak for all nodes, and where for some.
+    pub(super) lacked_by: Vec<Option<&'a [NodeId]>>,
+    pub(super) units: Vec<Unit>,
+}
+
+/// Who owns an allocation from `since` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner<'a> {
+    pub(super) since: Instant,
+    pub(super) tenant: &'a TenantId,
+    pub(super) project: Option<&'a ProjectId>,
+}
+
+/// The release that counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Release<'a> {
+    pub(super) at: Instant,
+    pub(super) reason: Option<&'a str>,
+}
+
+/// One unit of an allocation.
+#[derive(Clone, Debug)]
+pub(super) struct Unit {
+    pub(super) index: u32,
+    pub(super) count: u32,
+    pub(super) share: Option<Share>,
+    pub(super) sku: SkuId,
+    pub(super) weight: Share,
+    pub(super) place: Place,
+    /// When its hold ends; set by `ends::settle`. Not after the start: nothing is held.
+    pub(super) end: Instant,
+    /// Whether only the horizon ends it.
+    pub(super) open: bool,
+}
+
+/// Where a unit stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// On slices of a GPU; none of a placement: all of it.
+    Slices { gpu: GpuId, placement: Option<Placement>, compute_slices: u8 },
+    /// On a GPU or MIG instance that no inventory names yet: holds nothing.
+    Waiting,
+    /// Not known, outside the balance.
+    Unplaced,
+}
+
+impl Allocation<'_> {
+    /// Who owns it at `at`; before the start, who owns it at the start.
+    pub(super) fn owner(&self, at: Instant) -> Owner<'_> {
+        let upto = self.owners.partition_point(|owner| owner.since <= at);
+        self.owners[upto.saturating_sub(1)]
+    }
+
+    /// The row of a report.
+    pub(super) fn view(&self, states: &Scopes) -> AllocationView {
+        let unit_ends: BTreeMap<u32, End> = self.units.iter().map(|unit| (unit.index, self.unit_end(unit, states))).collect();
+        let end = if unit_ends.values().any(|end| *end == End::Open) {
+            End::Open
+        } else {
+            let latest = unit_ends.values().max_by_key(|end| if let End::Ended { at, .. } = end { *at } else { Instant::MAX });
+            latest.cloned().unwrap_or(End::Open)
+        };
+        let owner = self.owner(Instant::MAX);
+        AllocationView {
+            allocation: self.id.clone(),
+            start: self.start,
+            end,
+            unit_ends,
+            tenant: owner.tenant.clone(),
+            project: owner.project.cloned(),
+            class: self.grant.class,
+            reason: self.released.and_then(|r| r.reason.map(str::to_owned)),
+            labels: self.grant.labels.clone(),
+            slurm_job: self.grant.runtime.slurm_job.clone(),
+            pod_uid: self.grant.runtime.pod_uid.clone(),
+        }
+    }
+
+    fn unit_end(&self, unit: &Unit, states: &Scopes) -> End {
+        if unit.open {
+            return End::Open;
+        }
+        let preempted = self.released.is_some_and(|r| r.at == unit.end && r.reason == Some("preempted"));
+        let broken = match &unit.place {
+            Place::Slices { gpu, placement, .. } => states.broken_before(gpu, *placement, unit.end),
+            Place::Waiting | Place::Unplaced => false,
+        };
+        End::Ended { at: unit.end, provider_took: preempted || broken }
+    }
+}
+
+/// Facts about one allocation id, in the order of A-18.
+#[derive(Default)]
+struct Story<'a> {
+    grants: Vec<(&'a Fact, &'a Grant)>,
+    releases: Vec<(Instant, Option<&'a str>)>,
+    transfers: Vec<Owner<'a>>,
+    placed: Vec<(&'a Fact, &'a Placed)>,
+    named_at: Vec<Instant>,
+}
+
+/// Reads all allocations from facts in the order of A-18.
+pub(super) fn resolve<'a>(
+    facts: &[&'a Fact],
+    devices: &Devices<'a>,
+    context: &Context<'_>,
+    as_of: Instant,
+    findings: &mut Findings,
+) -> Vec<Allocation<'a>> {
+    let stories = stories(facts);
+    let mut allocations = Vec::new();
+    let mut placed = BTreeMap::new();
+    for (id, story) in stories {
+        match choose_grant(id, &story, findings) {
+            Some((fact, grant)) => {
+                placed.insert(id, story.placed.clone());
+                allocations.push(begin(id, fact, grant, story, findings));
+            }
+            None => orphan(id, &story, findings),
+        }
+    }
+    note_snapshots(&mut allocations, facts);
+    address_by_runtime(facts, &allocations, &mut placed, as_of, findings);
+    for allocation in &mut allocations {
+        let mut devices_of_it = placed.remove(allocation.id).unwrap_or_default();
+        devices_of_it.sort_by(|a, b| (a.0.at, &a.0.source, &a.0.id).cmp(&(b.0.at, &b.0.source, &b.0.id)));
+        allocation.units = Units { allocation, devices, context, findings, units: Vec::new() }.build(&devices_of_it);
+    }
+    allocations
+}
+
+fn stories<'a>(facts: &[&'a Fact]) -> BTreeMap<&'a AllocationId, Story<'a>> {
+    let mut stories: BTreeMap<&AllocationId, Story<'_>> = BTreeMap::new();
+    for fact in facts {
+        let id = match &fact.body {
+            FactBody::Granted(grant) => {
+                stories.entry(&grant.allocation).or_default().grants.push((fact, grant));
+                &grant.allocation
+            }
+            FactBody::Released { allocation, reason } => {
+                stories.entry(allocation).or_default().releases.push((fact.at, reason.as_deref()));
+                allocation
+            }
+            FactBody::Transferred { allocation, tenant, project } => {
+                let owner = Owner { since: fact.at, tenant, project: project.as_ref() };
+                stories.entry(allocation).or_default().transfers.push(owner);
+                allocation
+            }
+            FactBody::Placed(placed) => {
+                let PlacedOf::Allocation(allocation) = &placed.of else { continue };
+                stories.entry(allocation).or_default().placed.push((fact, placed));
+                allocation
+            }
+            FactBody::AllocationState { allocation, .. } => allocation,
+            FactBody::Snapshot { allocations, .. } => {
+                for allocation in allocations {
+                    stories.entry(allocation).or_default().named_at.push(fact.at);
+                }
+                continue;
+            }
+            FactBody::Inventory(_)
+            | FactBody::NodeDecommissioned(_)
+            | FactBody::GpuDecommissioned(_)
+            | FactBody::UnitState(_)
+            | FactBody::NodeAlive(_)
+            | FactBody::ScrubStarted { .. }
+            | FactBody::ScrubFinished { .. }
+            | FactBody::Other => continue,
+        };
+        stories.entry(id).or_default().named_at.push(fact.at);
+    }
+    stories
+}
+
+/// Of several grants the earliest counts, then the smallest event id; a different one is a conflict.
+fn choose_grant<'a>(id: &AllocationId, story: &Story<'a>, findings: &mut Findings) -> Option<(&'a Fact, &'a Grant)> {
+    let (fact, grant) = *story.grants.iter().min_by_key(|(fact, _)| (fact.at, &fact.id, &fact.source))?;
+    for (other, other_grant) in &story.grants {
+        if other.at != fact.at || *other_grant != grant {
+            findings.add(Finding {
+                kind: Kind::Conflict,
+                subject: id.to_string(),
+                since: other.at,
+                until: None,
+                detail: format!("grant {} of {id} differs from grant {}, which is the earliest and counts", other.id, fact.id),
+            });
+        }
+    }
+    Some((fact, grant))
+}
+
+fn orphan(id: &AllocationId, story: &Story<'_>, findings: &mut Findings) {
+    let release = story.releases.first().map(|(at, _)| (Kind::ReleaseWithoutGrant, *at, "released, but nobody granted it"));
+    let other = story.transfers.first().map(|owner| (Kind::Waiting, owner.since, "transferred, but nobody granted it"));
+    let placed = story.placed.first().map(|(fact, _)| (Kind::Waiting, fact.at, "placed, but nobody granted it"));
+    for (kind, since, what) in [release, other.or(placed)].into_iter().flatten() {
+        findings.add(Finding { kind, subject: id.to_string(), since, until: None, detail: format!("allocation {id} was {what}") });
+    }
+}
+
+fn begin<'a>(
+    id: &'a AllocationId,
+    fact: &'a Fact,
+    grant: &'a Grant,
+    story: Story<'a>,
+    findings: &mut Findings,
+) -> Allocation<'a> {
+    let start = fact.at;
+    let note = |kind, detail: &str| Finding { kind, subject: id.to_string(), since: start, until: None, detail: format!("allocation {id} {detail}") };
+    let released = story.releases.iter().find(|(at, _)| *at >= start).map(|(at, reason)| Release { at: *at, reason: *reason });
+    let ends_before_start = released.is_none() && !story.releases.is_empty();
+    if ends_before_start {
+        findings.add(note(Kind::EndBeforeStart, "was released before its grant only"));
+    }
+    if released.is_some_and(|r| r.at == start) {
+        findings.add(note(Kind::ZeroLength, "was released at the instant of its grant"));
+    }
+    Allocation {
+        id,
+        grant,
+        source: &fact.source,
+        start,
+        owners: owners(grant, start, &story.transfers),
+        released,
+        ends_before_start,
+        named_at: story.named_at,
+        lacked_by: Vec::new(),
+        units: Vec::new(),
+    }
+}
+
+/// The last transfer at or before the start owns from the start; each later one from its instant on.
+fn owners<'a>(grant: &'a Grant, start: Instant, transfers: &[Owner<'a>]) -> Vec<Owner<'a>> {
+    let mut owners = vec![Owner { since: start, tenant: &grant.tenant, project: grant.project.as_ref() }];
+    for transfer in transfers {
+        let owner = Owner { since: transfer.since.max(start), ..*transfer };
+        if let Some(last) = owners.last_mut().filter(|last| last.since == owner.since) {
+            *last = owner;
+        } else {
+            owners.push(owner);
+        }
+    }
+    owners
+}
+
+/// A snapshot after everything that names the allocation, and without it, says it is gone.
+fn note_snapshots<'a>(allocations: &mut [Allocation<'a>], facts: &[&'a Fact]) {
+    let mut by_source: BTreeMap<&Source, Vec<(usize, Option<&'a [NodeId]>)>> = BTreeMap::new();
+    let mut last_named: BTreeMap<&AllocationId, usize> = BTreeMap::new();
+    for (position, fact) in facts.iter().enumerate() {
+        let mut name = |id: &'a AllocationId| {
+            last_named.insert(id, position);
+        };
+        match &fact.body {
+            FactBody::Granted(grant) => name(&grant.allocation),
+            FactBody::Released { allocation, .. }
+            | FactBody::Transferred { allocation, .. }
+            | FactBody::AllocationState { allocation, .. }
+            | FactBody::Placed(Placed { of: PlacedOf::Allocation(allocation), .. }) => name(allocation),
+            FactBody::Snapshot { nodes, allocations } => {
+                allocations.iter().for_each(name);
+                by_source.entry(&fact.source).or_default().push((position, nodes.as_deref()));
+            }
+            _ => {}
+        }
+    }
+    for allocation in allocations {
+        let named = last_named.get(allocation.id).copied().unwrap_or_default();
+        let snapshots = by_source.get(allocation.source).map(Vec::as_slice).unwrap_or_default();
+        allocation.lacked_by = snapshots.iter().filter(|(position, _)| *position > named).map(|(_, nodes)| *nodes).collect();
+    }
+}
+
+/// A placement addressed by job or pod means the one allocation that holds it at the time; none or several: it waits.
+fn address_by_runtime<'a>(
+    facts: &[&'a Fact],
+    allocations: &[Allocation<'a>],
+    placed_of: &mut BTreeMap<&'a AllocationId, Vec<(&'a Fact, &'a Placed)>>,
+    as_of: Instant,
+    findings: &mut Findings,
+) {
+    for fact in facts {
+        let FactBody::Placed(placed) = &fact.body else { continue };
+        let PlacedOf::Runtime(runtime) = &placed.of else { continue };
+        let mut holders = allocations.iter().filter(|a| same_runtime(&a.grant.runtime, runtime) && a.holds_at(fact.at, as_of));
+        match (holders.next(), holders.next()) {
+            (Some(one), None) => placed_of.entry(one.id).or_default().push((fact, placed)),
+            (one, _) => findings.add(Finding {
+                kind: Kind::Waiting,
+                subject: format!("{} {}", fact.source, fact.id),
+                since: fact.at,
+                until: None,
+                detail: format!(
+                    "{} of job or pod {} at {}",
+                    if one.is_some() { "several allocations" } else { "no allocation" },
+                    runtime.slurm_job.as_deref().or(runtime.pod_uid.as_deref()).unwrap_or("?"),
+                    fact.at
+                ),
+            }),
+        }
+    }
+}
+
+fn same_runtime(granted: &Runtime, named: &Runtime) -> bool {
+    let same = |a: &Option<String>, b: &Option<String>| b.is_none() || a == b;
+    same(&granted.slurm_job, &named.slurm_job) && same(&granted.pod_uid, &named.pod_uid)
+}
+
+impl Allocation<'_> {
+    fn holds_at(&self, at: Instant, as_of: Instant) -> bool {
+        let gone = self.lacked_by.iter().any(Option::is_none).then(|| self.last_named());
+        let end = self.released.map(|r| r.at).or(gone).unwrap_or(as_of.plus(1));
+        !self.ends_before_start && self.start <= at && at < end
+    }
+
+    /// The last fact or snapshot that named it.
+    pub(super) fn last_named(&self) -> Instant {
+        self.named_at.iter().copied().max().unwrap_or(self.start)
+    }
+}
+
+/// Builds the units of one allocation.
+struct Units<'u, 'a> {
+    allocation: &'u Allocation<'a>,
+    devices: &'u Devices<'a>,
+    context: &'u Context<'u>,
+    findings: &'u mut Findings,
+    units: Vec<Unit>,
+}
+
+impl<'a> Units<'_, 'a> {
+    fn build(mut self, placed: &[(&'a Fact, &'a Placed)]) -> Vec<Unit> {
+        let mut devices: Vec<(&Fact, &PlacedUnit)> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for (fact, placed) in placed {
+            for unit in &placed.units {
+                if seen.insert(self.identity(unit)) {
+                    devices.push((fact, unit));
+                }
+            }
+        }
+        let mut devices = devices.into_iter();
+        let mut index = 0;
+        for unit in &self.allocation.grant.units {
+            match unit {
+                GrantUnit::Placed(placed) => {
+                    self.placed(index, placed, placed.share, None);
+                    index += 1;
+                }
+                GrantUnit::Unplaced { sku, count, share } => {
+                    let sku = self.context.skus.unplaced(sku);
+                    let mut filled = 0;
+                    while filled < *count {
+                        let Some((_, device)) = devices.next() else { break };
+                        self.placed(index + filled, device, *share, Some(sku.clone()));
+                        filled += 1;
+                    }
+                    self.unplaced(index + filled, count - filled, *share, sku);
+                    index += count;
+                }
+            }
+        }
+        if let Some((fact, device)) = devices.next() {
+            let detail = format!("{} names {} beyond the count that was granted", fact.id, device.gpu);
+            self.note(Kind::PlacementMismatch, fact.at, &detail);
+        }
+        self.units
+    }
+
+    fn unplaced(&mut self, index: u32, count: u32, share: Option<Share>, sku: SkuId) {
+        if count > 0 {
+            let weight = unplaced_weight(self.context.geometry, &sku);
+            self.push(index, count, share, sku, weight, Place::Unplaced);
+        }
+    }
+
+    fn placed(&mut self, index: u32, unit: &PlacedUnit, share: Option<Share>, sku: Option<SkuId>) {
+        let start = self.allocation.start;
+        let Some(device) = self.devices.get(&unit.gpu) else {
+            self.note(Kind::Waiting, start, &format!("no inventory has named {}", unit.gpu));
+            return self.waiting(index, unit, share, sku);
+        };
+        let Some((placement, profile)) = self.slices(device, unit) else {
+            self.note(Kind::Waiting, start, &format!("no inventory has named the MIG instance on {}", unit.gpu));
+            return self.waiting(index, unit, share, sku);
+        };
+        self.check_placement(device, unit, placement);
+        let seen = device.seen(start);
+        let model = seen.map_or("", |s| s.listed.model.as_str());
+        let sku = sku.unwrap_or_else(|| self.context.skus.placed(model, profile.as_deref(), share.is_some()));
+        let compute_slices = match (placement, &profile) {
+            (Some(placement), Some(profile)) => self.compute_slices(device, placement, profile),
+            _ => seen.map_or(1, |s| s.listed.compute_slices),
+        };
+        let place = Place::Slices { gpu: unit.gpu.clone(), placement, compute_slices };
+        self.push(index, 1, share, sku, Share::from_integer(1), place);
+    }
+
+    /// A device counts once however many sources name it, by placement or by UUID.
+    fn identity(&self, unit: &PlacedUnit) -> (GpuId, Option<Placement>, Option<String>) {
+        let slices = self.devices.get(&unit.gpu).and_then(|device| self.slices(device, unit));
+        let uuid = if slices.is_some() { None } else { unit.mig.as_ref().and_then(|m| m.uuid.clone()) };
+        (unit.gpu.clone(), slices.and_then(|(placement, _)| placement), uuid)
+    }
+
+    /// Placement and profile of a unit (none and none: the whole GPU); no answer where the inventory must name the instance first.
+    fn slices(&self, device: &Device<'a>, unit: &PlacedUnit) -> Option<(Option<Placement>, Option<String>)> {
+        let Some(mig) = &unit.mig else { return Some((None, None)) };
+        let MigUnit { uuid, profile, placement } = mig;
+        if let (Some(profile), Some(placement)) = (profile, placement) {
+            return Some((Some(*placement), Some(profile.clone())));
+        }
+        let instance = device.instance(uuid.as_deref()?, self.allocation.start)?;
+        let placement = placement.or(instance.placement)?;
+        Some((Some(placement), Some(profile.clone().unwrap_or_else(|| instance.profile.clone()))))
+    }
+
+    fn compute_slices(&self, device: &Device<'a>, placement: Placement, profile: &str) -> u8 {
+        let Some(seen) = device.seen(self.allocation.start) else { return 1 };
+        let listed = seen.listed.instances.iter().find(|i| i.placement == Some(placement) && i.profile == profile);
+        let listed = listed.and_then(|instance| instance.compute_slices);
+        compute_slices_of(self.context.geometry, &seen.listed.model, profile, listed)
+    }
+
+    /// A grant is compared with the latest inventory at or before it, or the next one if that clears it.
+    fn check_placement(&mut self, device: &Device<'a>, unit: &PlacedUnit, placement: Option<Placement>) {
+        let (Some(placement), Some(mig)) = (placement, &unit.mig) else { return };
+        let start = self.allocation.start;
+        let agrees = |listed: &crate::fact::InventoryGpu| {
+            listed.mig
+                && listed.instances.iter().any(|instance| {
+                    let same_place = instance.placement.is_none_or(|p| p == placement);
+                    let same_profile = mig.profile.as_ref().is_none_or(|p| *p == instance.profile);
+                    let same_uuid = mig.uuid.as_ref().is_none_or(|u| *u == instance.uuid);
+                    same_place && same_profile && same_uuid
+                })
+        };
+        let now = device.seen(start).is_some_and(|s| agrees(s.listed));
+        let next = device.seen_next(start).is_some_and(|s| agrees(s.listed));
+        if !now && !next {
+            let detail = format!("no instance of {} is at {}+{}", unit.gpu, placement.start, placement.size);
+            self.note(Kind::PlacementMismatch, start, &detail);
+        }
+    }
+
+    fn waiting(&mut self, index: u32, unit: &PlacedUnit, share: Option<Share>, sku: Option<SkuId>) {
+        let profile = unit.mig.as_ref().and_then(|m| m.profile.as_deref());
+        let sku = sku.unwrap_or_else(|| self.context.skus.placed("", profile, share.is_some()));
+        self.push(index, 1, share, sku, Share::from_integer(1), Place::Waiting);
+    }
+
+    fn push(&mut self, index: u32, count: u32, share: Option<Share>, sku: SkuId, weight: Share, place: Place) {
+        let end = self.allocation.start;
+        self.units.push(Unit { index, count, share, sku, weight, place, end, open: false });
+    }
+
+    fn note(&mut self, kind: Kind, since: Instant, detail: &str) {
+        let subject = self.allocation.id.to_string();
+        self.findings.add(Finding { kind, subject, since, until: None, detail: format!("allocation {}: {detail}", self.allocation.id) });
+    }
+}
+
+impl Allocation<'_> {
+    /// Whether others may hold the identical unit beside it.
+    pub(super) fn is_shared(&self) -> bool {
+        self.grant.mode == Mode::Shared
+    }
+}

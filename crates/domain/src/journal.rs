@@ -1,0 +1,136 @@
+//! Journals: one balanced set of entries per GPU and UTC hour, made from the GPU's timeline.
+
+use crate::attribution::{GpuTimeline, Piece, Segment};
+use crate::fact::{Account, Settings};
+use crate::ids::{AllocationId, GpuId, ProjectId, TenantId};
+use crate::time::{HOUR_US, Instant, Window};
+
+/// The journal of one GPU and hour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Journal {
+    /// Which GPU.
+    pub gpu: GpuId,
+    /// Start of the UTC hour.
+    pub hour: Instant,
+    /// Compute slices of the GPU.
+    pub compute_slices: u8,
+    /// Memory slices of the GPU.
+    pub memory_slices: u8,
+    /// When in the hour it has capacity, in order, never touching.
+    pub capacity: Vec<Window>,
+    /// In order of time; together they fill the capacity in both dimensions.
+    pub entries: Vec<Entry>,
+}
+
+/// One posting with its interval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When.
+    pub window: Window,
+    /// Which account.
+    pub account: Account,
+    /// Whose, in account `tenant`.
+    pub owner: Option<EntryOwner>,
+    /// Memory slices of the unit, bit k for slice k.
+    pub memory_mask: u32,
+    /// Compute slices of the unit.
+    pub compute_slices: u8,
+    /// The entry's part of the unit's time, in microseconds.
+    pub part_us: i64,
+}
+
+/// Whose entry it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryOwner {
+    /// Which tenant.
+    pub tenant: TenantId,
+    /// Which project.
+    pub project: Option<ProjectId>,
+    /// By which allocation.
+    pub allocation: AllocationId,
+    /// Which unit of it.
+    pub unit: u32,
+}
+
+/// The first instant not yet to be posted at a horizon: an hour is posted once the horizon is further past its end than the longer of
+/// lease and observation gap, because until then silence can still change it.
+pub fn postable_until(horizon: Instant, settings: Settings) -> Instant {
+    let patience = settings.lease_us.max(settings.observation_gap_us);
+    horizon.plus(-patience).plus(-1).floor(HOUR_US)
+}
+
+/// Journals of all hours of the timeline that end at or before `until`.
+pub fn journals(gpu: &GpuId, timeline: &GpuTimeline, until: Instant) -> Vec<Journal> {
+    let mut journals: Vec<Journal> = Vec::new();
+    for segment in &timeline.segments {
+        for window in segment.window.split(HOUR_US).take_while(|w| w.start() < until) {
+            let hour = window.start().floor(HOUR_US);
+            if journals.last().is_none_or(|last| last.hour != hour) {
+                journals.push(Journal {
+                    gpu: gpu.clone(),
+                    hour,
+                    compute_slices: segment.compute_slices,
+                    memory_slices: segment.memory_slices,
+                    capacity: Vec::new(),
+                    entries: Vec::new(),
+                });
+            }
+            if let Some(journal) = journals.last_mut() {
+                journal.add(segment, window);
+            }
+        }
+    }
+    journals
+}
+
+impl Journal {
+    fn add(&mut self, segment: &Segment, window: Window) {
+        match self.capacity.last_mut() {
+            Some(last) if last.end() == window.start() => {
+                *last = Window::new(last.start(), window.end()).unwrap_or(*last);
+            }
+            _ => self.capacity.push(window),
+        }
+        for piece in &segment.pieces {
+            self.entries.extend(entries(segment, piece, window));
+        }
+    }
+}
+
+fn entries(segment: &Segment, piece: &Piece, window: Window) -> Vec<Entry> {
+    let whole = Segment { window, pieces: Vec::new(), node: segment.node.clone(), ..*segment };
+    let parts = whole.parts(piece);
+    let entry = |account, owner, part_us: i128| Entry {
+        window,
+        account,
+        owner,
+        memory_mask: piece.memory_mask,
+        compute_slices: piece.compute_slices,
+        // A part of an hour fits 64 bits many times over.
+        part_us: i64::try_from(part_us).unwrap_or(i64::MAX),
+    };
+    let all = i128::from(window.micros());
+    if piece.holders.is_empty() {
+        return vec![entry(piece.account, None, all)];
+    }
+    let mut entries: Vec<Entry> = piece
+        .holders
+        .iter()
+        .zip(&parts)
+        .filter(|(_, part)| **part != 0)
+        .map(|(holder, part)| {
+            let owner = EntryOwner {
+                tenant: holder.tenant.clone(),
+                project: holder.project.clone(),
+                allocation: holder.allocation.clone(),
+                unit: holder.unit,
+            };
+            entry(piece.account, Some(owner), *part)
+        })
+        .collect();
+    let rest = all - parts.iter().sum::<i128>();
+    if rest != 0 {
+        entries.push(entry(Account::Idle, None, rest));
+    }
+    entries
+}

@@ -1,0 +1,248 @@
+//! Text tables of usage and the lines it comes to.
+//!
+//! A unit is `allocation start end tenant sku [word …]`, times in seconds, words: `spot`, `x3` (three unplaced units), `share=1/4`,
+//! `project=p`, `open` (still held), `taken` (the provider took it), `then=SECOND:TENANT` (transferred). A line is
+//! `sku class seconds price amount`, seconds as an exact decimal.
+
+use super::super::select::tests::{card, cards};
+use super::*;
+use crate::rating::{Lock, Term, taxes_on};
+use crate::usage::Split;
+use num_rational::Ratio;
+
+fn at(seconds: &str) -> Instant {
+    let (whole, micros) = seconds.split_once('.').unwrap_or((seconds, "0"));
+    Instant::from_micros(whole.parse::<i64>().unwrap() * 1_000_000 + format!("{micros:0<6}").parse::<i64>().unwrap())
+}
+
+fn unit(text: &str) -> UnitUse {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let value = |key: &str| words.iter().find_map(|w| w.strip_prefix(key));
+    let (start, end) = (at(words[1]), at(words[2]));
+    let span = UsageSpan {
+        allocation: AllocationId::new(words[0]),
+        unit: 0,
+        count: words.iter().find_map(|w| w.strip_prefix('x')?.parse().ok()).unwrap_or(1),
+        tenant: TenantId::new(words[3]),
+        project: value("project=").map(ProjectId::new),
+        sku: SkuId::new(words[4]),
+        class: if words.contains(&"spot") { Class::Spot } else { Class::OnDemand },
+        place: None,
+        weight: Ratio::from_integer(1),
+        window: Window::new(start, end).unwrap(),
+        split: value("share=").map(|s| Split::new(start, &[crate::share::parse_share(s).unwrap()], 0)),
+    };
+    let mut spans = vec![span.clone()];
+    if let Some((second, tenant)) = value("then=").and_then(|t| t.split_once(':')) {
+        let edge = at(second);
+        let before = span.cut(Window::new(start, edge).unwrap()).unwrap();
+        let mut after = span.cut(Window::new(edge, end).unwrap()).unwrap();
+        after.tenant = TenantId::new(tenant);
+        spans = vec![before, after];
+    }
+    let taken = words.contains(&"taken");
+    let hold = if words.contains(&"open") { End::Open } else { End::Ended { at: end, provider_took: taken } };
+    UnitUse { start, end: hold, spans }
+}
+
+fn table(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|l| !l.is_empty()).collect()
+}
+
+fn rated(cards: &RateCards, units: &str, tenant: &str, period: (&str, &str)) -> Result<Rated, RateError> {
+    let units: Vec<UnitUse> = table(units).into_iter().map(unit).collect();
+    let period = Window::new(at(period.0), at(period.1)).unwrap();
+    rate(&units, Rating { tenant: &TenantId::new(tenant), period, currency: "USD".parse().unwrap(), cards })
+}
+
+fn shown(rated: &Rated) -> Vec<String> {
+    let one = |line: &Line| {
+        let seconds = Ratio::new(line.quantity_us, 1_000_000);
+        let seconds = if seconds.is_integer() { seconds.to_integer().to_string() } else { format!("{}us", line.quantity_us) };
+        let project = line.key.project.as_ref().map_or(String::new(), |p| format!("{p}:"));
+        let key = &line.key;
+        format!("{project}{} {} {seconds} {} {}", key.sku, key.class.as_str(), key.unit_price, line.amount)
+    };
+    rated.lines.iter().map(one).collect()
+}
+
+fn with_terms(text: &str, minimum_us: i64, granularity_us: i64) -> RateCards {
+    let mut card = card(text);
+    for price in &mut card.prices {
+        (price.minimum_us, price.granularity_us) = (minimum_us * 1_000_000, granularity_us * 1_000_000);
+    }
+    RateCards::new([card])
+}
+
+#[test]
+fn m5_a_line_is_rounded_once_over_all_its_allocations() {
+    let cards = cards(&["std 0 * a2:-=0.25 l4:-=0.35 a10:-=0.45 l40s:-=2.01 a100:-=2.05 h100:-=4.11"]);
+    let units = "
+        a-1 0      1800   acme a2
+        a-2 0      1800   acme l4
+        a-3 0      1800   acme a10
+        a-4 86400  88200  acme a10
+        a-5 172800 174600 acme a10
+        a-6 0      1800   acme l40s
+        a-7 0      1800   acme a100
+        a-8 0      1800   acme h100";
+    let rated = rated(&cards, units, "acme", ("0", "1000000")).unwrap();
+    let expected = "
+        a10 on_demand 5400 0.45 0.68
+        a100 on_demand 1800 2.05 1.03
+        a2 on_demand 1800 0.25 0.13
+        h100 on_demand 1800 4.11 2.06
+        l4 on_demand 1800 0.35 0.18
+        l40s on_demand 1800 2.01 1.01";
+    assert_eq!(shown(&rated), table(expected));
+    let amounts: Vec<_> = rated.lines.iter().map(|l| l.amount).collect();
+    let vat = super::super::TaxRate { name: "VAT".to_owned(), rate: "0.19".parse().unwrap() };
+    let taxes = taxes_on(&amounts, &[vat], "USD".parse().unwrap()).unwrap();
+    assert_eq!((taxes[0].base.to_string(), taxes[0].amount.to_string()), ("5.09".to_owned(), "0.97".to_owned()));
+    assert_eq!(rated.lines[0].uses.len(), 3, "the line names the three allocations it is made of");
+}
+
+#[test]
+fn v7_prices_change_at_the_event_or_keep_that_of_the_start() {
+    let cards = cards(&["std 0 * l40s:-=2.40 a100:-=2.40!", "std 100000 * l40s:-=3.00 a100:-=3.00!"]);
+    let units = "
+        a-1 56800        121600        acme l40s
+        a-2 56800        121600        acme a100
+        a-3 99999.999999 103599.999999 acme a100
+        a-4 100000       103600        acme a100";
+    let expected = "
+        a100 on_demand 68400 2.4 45.60
+        a100 on_demand 3600 3 3.00
+        l40s on_demand 43200 2.4 28.80
+        l40s on_demand 21600 3 18.00";
+    assert_eq!(shown(&rated(&cards, units, "acme", ("0", "1000000")).unwrap()), table(expected));
+}
+
+#[test]
+fn v7_a_lock_at_start_reaches_over_period_edges() {
+    let cards = cards(&["std 0 * a100:-=2.40!", "std 1000 * a100:-=3.00!"]);
+    let rated = rated(&cards, "a-1 0 7200 acme a100", "acme", ("3600", "10000")).unwrap();
+    assert_eq!(shown(&rated), ["a100 on_demand 3600 2.4 2.40"]);
+}
+
+#[test]
+fn v6_minimum_and_granularity_are_added_once_where_the_hold_ended() {
+    // usage | line, empty for none
+    let cases = [
+        ("a-1 0 30 acme l4", "l4 on_demand 120 3.6 0.12"),
+        ("a-1 0 120 acme l4", "l4 on_demand 120 3.6 0.12"),
+        ("a-1 0 121 acme l4", "l4 on_demand 180 3.6 0.18"),
+        ("a-1 0 121 acme l4 open", "l4 on_demand 121 3.6 0.12"),
+        ("a-1 0 30 acme l4 taken", "l4 on_demand 30 3.6 0.03"),
+        ("a-1 0 30 acme l4 x3", "l4 on_demand 360 3.6 0.36"),
+        ("a-1 0 40 acme l4 share=1/4", "l4 on_demand 30 3.6 0.03"),
+        // Period edge at 1000: what is added belongs to the last charged microsecond.
+        ("a-1 900 1000 acme l4", "l4 on_demand 120 3.6 0.12"),
+        ("a-1 900 1001 acme l4", "l4 on_demand 100 3.6 0.10"),
+        // Transferred: the last owner pays what is added, the first only what it held.
+        ("a-1 0 61 acme l4 then=1:beta", "l4 on_demand 1 3.6 0.00"),
+        ("a-1 0 61 beta l4 then=1:acme", "l4 on_demand 119 3.6 0.12"),
+    ];
+    let cards = with_terms("std 0 * l4:-=3.60", 90, 60);
+    for (units, line) in cases {
+        assert_eq!(shown(&rated(&cards, units, "acme", ("0", "1000")).unwrap()), table(line), "{units}");
+    }
+    let next = rated(&cards, "a-1 900 1001 acme l4", "acme", ("1000", "2000")).unwrap();
+    assert_eq!(shown(&next), ["l4 on_demand 20 3.6 0.02"], "1 second held, 19 added to the 101 held in all");
+    assert_eq!(next.lines[0].uses[0].added_us, 19_000_000);
+}
+
+#[test]
+fn v11_no_price_is_billed_nothing_and_named_and_a_price_of_zero_is_a_price() {
+    let cards = cards(&["std 0 * l40s:-=2.40 l4:-=0 */share:-=2.40", "own 1800 gamma b200:-=9.00"]);
+    let units = "
+        a-1 0 3600 acme l40s
+        a-2 0 3600 acme b200
+        a-3 0 3600 acme b200 x2
+        b-1 0 3600 beta l4
+        c-1 0 3600 gamma b200";
+    let acme = rated(&cards, units, "acme", ("0", "10000")).unwrap();
+    assert_eq!(shown(&acme), ["l40s on_demand 3600 2.4 2.40"]);
+    let named: Vec<(&str, i128)> = acme.unpriced.iter().map(|u| (u.allocation.as_str(), u.quantity_us)).collect();
+    assert_eq!(named, [("a-2", 3_600_000_000), ("a-3", 7_200_000_000)]);
+    let beta = rated(&cards, units, "beta", ("0", "10000")).unwrap();
+    assert_eq!((shown(&beta), beta.unpriced), (vec!["l4 on_demand 3600 0 0.00".to_owned()], vec![]));
+    let gamma = rated(&cards, units, "gamma", ("0", "10000")).unwrap();
+    assert_eq!(shown(&gamma), ["b200 on_demand 1800 9 4.50"]);
+    assert_eq!(gamma.unpriced[0].window.end(), at("1800"), "unpriced until its price began");
+}
+
+#[test]
+fn v4_lines_differ_by_project_sku_class_and_price_version() {
+    let cards = cards(&["std 0 * l40s:-=2.40 l40s:spot=1.20", "std 7200 * l40s:-=2.40"]);
+    let units = "
+        a-1 0 3600 acme l40s project=vision
+        a-2 0 3600 acme l40s project=speech
+        a-3 0 3600 acme l40s
+        a-4 0 3600 acme l40s spot
+        a-5 7200 10800 acme l40s";
+    let expected = "
+        l40s on_demand 3600 2.4 2.40
+        l40s on_demand 3600 2.4 2.40
+        l40s spot 3600 1.2 1.20
+        speech:l40s on_demand 3600 2.4 2.40
+        vision:l40s on_demand 3600 2.4 2.40";
+    assert_eq!(shown(&rated(&cards, units, "acme", ("0", "100000")).unwrap()), table(expected));
+}
+
+#[test]
+fn a9_period_edges_split_and_the_parts_add_up() {
+    let cards = cards(&["std 0 * l4/share:-=1.00"]);
+    let units = "a-1 0.000001 3601.7 acme l4/share share=1/3";
+    let whole = rated(&cards, units, "acme", ("0", "4000")).unwrap().lines[0].quantity_us;
+    let parts: i128 = [("0", "1000.000003"), ("1000.000003", "1800"), ("1800", "4000")]
+        .into_iter()
+        .map(|period| rated(&cards, units, "acme", period).unwrap().lines[0].quantity_us)
+        .sum();
+    assert_eq!(whole, parts);
+}
+
+#[test]
+fn terms_that_cannot_be_rated_stop_the_period_and_are_named() {
+    let mut card = card("std 0 * l4:-=1.00 h100:-=2.00");
+    card.prices[1].unrated.insert(Term::Tiers);
+    let cards = RateCards::new([card.clone()]);
+    assert!(rated(&cards, "a-1 0 3600 acme l4", "acme", ("0", "10000")).is_ok(), "a price nobody used stops nothing");
+    let error = rated(&cards, "a-1 0 3600 acme h100", "acme", ("0", "10000")).unwrap_err().to_string();
+    assert!(error.contains("\"std\"") && error.contains("prices[1].tiers"), "{error}");
+    card.unrated.insert(Term::MinimumSpend);
+    let cards = RateCards::new([card]);
+    let error = rated(&cards, "a-1 0 3600 acme l4", "acme", ("0", "10000")).unwrap_err().to_string();
+    assert!(error.contains("minimum_spend"), "{error}");
+}
+
+#[test]
+fn lines_without_quantity_do_not_exist_and_huge_ones_are_an_error() {
+    let cards = cards(&["std 0 * l4:-=999999999999999.000000000001"]);
+    assert_eq!(rated(&cards, "a-1 0 3600 acme l4", "acme", ("7200", "10000")).unwrap().lines, vec![]);
+    let million = "a-1 0 315360000 acme l4 x4000000000";
+    assert!(matches!(rated(&cards, million, "acme", ("0", "315360000")), Err(RateError::Money(_)) | Ok(_)));
+}
+
+#[test]
+fn gathering_keeps_each_units_end_and_nothing_before_the_books_open() {
+    let UnitUse { spans, .. } = unit("a-1 0 3600 acme l4");
+    let view = AllocationView {
+        allocation: AllocationId::new("a-1"),
+        start: at("0"),
+        end: End::Open,
+        unit_ends: BTreeMap::from([(0, End::Ended { at: at("3600"), provider_took: true })]),
+        tenant: TenantId::new("acme"),
+        project: None,
+        class: Class::OnDemand,
+        reason: None,
+        labels: BTreeMap::new(),
+        slurm_job: None,
+        pod_uid: None,
+    };
+    let units = gather_units(&spans, std::slice::from_ref(&view), at("1000"));
+    assert_eq!(units[0].spans[0].window.start(), at("1000"));
+    assert_eq!((units[0].start, &units[0].end), (at("0"), &view.unit_ends[&0]));
+    assert_eq!(gather_units(&spans, &[view], at("3600")), vec![]);
+    assert_eq!(Lock::default(), Lock::AtEvent);
+}

@@ -1,0 +1,32 @@
+//! Public formats to events: Slurm accounting dumps, the Alibaba 2023 GPU trace, `nvidia-smi -q -x` inventories.
+//!
+//! Every importer streams: it holds one row (or one node's inventory) at a time, hands each event to a sink as it goes, and
+//! returns a [`Report`] of what it read, what it emitted, and what it could not map and why. A bad row never stops the
+//! rows behind it; only a file that is something else altogether is an [`ImportError`].
+//!
+//! Event identities are functions of the row alone, so that importing a file twice, or files that overlap, counts once
+//! (rules I-1 and A-5). Sources are `/importers/openb`, `/importers/sacct/<cluster>` and `/importers/nvidia-smi`.
+
+mod clock;
+mod emit;
+mod error;
+mod lines;
+mod mapping;
+mod nvidia_smi;
+mod openb;
+mod options;
+mod report;
+mod run;
+mod sacct;
+mod table;
+
+pub use error::ImportError;
+pub use mapping::{SkuRule, TenantRule};
+pub use nvidia_smi::nvidia_smi;
+pub use openb::openb;
+pub use options::{Options, Progress};
+pub use report::{Reason, Report, Unmapped};
+pub use sacct::sacct;
+
+/// Where events go: called once per event, in the order of the file. An error ends the import.
+pub type Sink<'a> = dyn FnMut(serde_json::Value) -> std::io::Result<()> + 'a;

@@ -1,0 +1,75 @@
+//! The split of a unit's time among its holders by largest remainder (M-3), microsecond by microsecond.
+
+use gpuledger_domain::share::Share;
+use gpuledger_domain::time::{CELL_US, Instant, Window};
+
+/// The parts of `total` microseconds for holders with these `shares`, in the order in which ties go, and what is idle.
+/// Shares over one in all are scaled down.
+pub(crate) fn parts(total: i64, shares: &[Share]) -> (Vec<i128>, i128) {
+    let one = Share::from_integer(1);
+    let sum: Share = shares.iter().sum();
+    let whole = sum.max(one);
+    let mut weights = shares.to_vec();
+    weights.push(whole - sum);
+    let quotas: Vec<Share> = weights.iter().map(|w| *w * Share::from_integer(i128::from(total)) / whole).collect();
+    let mut given: Vec<i128> = quotas.iter().map(|q| q.to_integer()).collect();
+    // What the whole numbers leave goes out one by one, each to whoever lacks most.
+    while given.iter().sum::<i128>() < i128::from(total) {
+        let mut lacks_most = 0;
+        for n in 1..quotas.len() {
+            let lacking = |n: usize| quotas[n] - Share::from_integer(given[n]);
+            if lacking(n) > lacking(lacks_most) {
+                lacks_most = n;
+            }
+        }
+        given[lacks_most] += 1;
+    }
+    let idle = given.pop().unwrap_or(0);
+    (given, idle)
+}
+
+/// The window cut at every UTC quarter of an hour.
+pub(crate) fn cells(window: Window) -> Vec<Window> {
+    let mut cells = Vec::new();
+    let mut start = window.start();
+    while start < window.end() {
+        let next = (start.as_micros().div_euclid(CELL_US) + 1) * CELL_US;
+        let end = Instant::from_micros(next).min(window.end());
+        cells.extend(Window::new(start, end));
+        start = end;
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(n: i128, d: i128) -> Share {
+        Share::new(n, d)
+    }
+
+    #[test]
+    fn thirds_leave_a_microsecond_to_the_first() {
+        assert_eq!(parts(10, &[share(1, 3), share(1, 3), share(1, 3)]), (vec![4, 3, 3], 0));
+    }
+
+    #[test]
+    fn what_nobody_holds_is_idle_and_comes_last_in_a_tie() {
+        assert_eq!(parts(1, &[share(1, 2)]), (vec![1], 0));
+        assert_eq!(parts(7, &[share(1, 4)]), (vec![2], 5));
+    }
+
+    #[test]
+    fn shares_over_one_are_scaled_down() {
+        let shares = [share(1, 2), share(1, 2), share(3, 4)];
+        assert_eq!(parts(10_000_000, &shares), (vec![2_857_143, 2_857_143, 4_285_714], 0));
+    }
+
+    #[test]
+    fn cells_end_at_quarters_of_an_hour() {
+        let window = Window::new(Instant::from_micros(CELL_US - 1), Instant::from_micros(2 * CELL_US + 1));
+        let lengths: Vec<i64> = window.map(cells).unwrap_or_default().iter().map(|c| c.micros()).collect();
+        assert_eq!(lengths, [1, CELL_US, 1]);
+    }
+}

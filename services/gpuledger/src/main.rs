@@ -1,0 +1,2 @@
+//! The gpuledger binary.
+fn main() {}

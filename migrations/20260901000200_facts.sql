@@ -101,10 +101,8 @@ CREATE TABLE public.consumer_offset (
     cluster_id  TEXT    NOT NULL,
     topic_id    TEXT    NOT NULL,
     next_offset BIGINT  NOT NULL CHECK (next_offset >= 0),
-    owner       TEXT    NOT NULL,
     PRIMARY KEY (group_name, topic, partition)
 );
 GRANT SELECT, INSERT, UPDATE, DELETE ON public.consumer_offset TO gpuledger_writer;
 COMMENT ON TABLE public.consumer_offset IS 'Next offset per partition, moved in the transaction of its effects (I-3).';
 COMMENT ON COLUMN public.consumer_offset.topic_id IS 'With cluster_id: a restored or re-created topic must not replay or skip in silence.';
-COMMENT ON COLUMN public.consumer_offset.owner IS 'The consumer that was assigned the partition last: it fences an earlier one.';

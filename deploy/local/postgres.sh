@@ -5,6 +5,8 @@
 #   postgres.sh stop        stops it; data stay
 #   postgres.sh url         prints the URL; fails where it does not run
 #   postgres.sh fresh-db    makes an empty database of a name of its own; prints its URL as last line
+#   postgres.sh db NAME     the same for a database of that name, which is kept and made only where it is not there
+#   postgres.sh psql        prints the path of psql
 #   postgres.sh drop-db     drops the database of DATABASE_URL, if fresh-db made it
 #
 # DATABASE_URL, where set, is used instead of a private server: nothing is then started or stopped, and the role needs
@@ -182,6 +184,14 @@ fresh_db() {
     with_database "$1" "$name"
 }
 
+named_db() {
+    local there
+    case "$2" in "" | *[!a-z0-9_]*) die 2 "a database's name here is of a to z, 0 to 9 and _" ;; esac
+    there=$(psql_at "$1" "select 1 from pg_database where datname = '$2'") || die 3 "the server does not answer"
+    [ -n "$there" ] || psql_at "$1" "create database $2 template template0 encoding 'UTF8'" >&2
+    with_database "$1" "$2"
+}
+
 drop_db() {
     local path=${DATABASE_URL:?drop-db needs the URL of the database in DATABASE_URL} name
     path=${path%%\?*}
@@ -217,18 +227,28 @@ private_server() {
 
 main() {
     case "${1:-}" in
-    start | stop | url | fresh-db | drop-db) ;;
-    *) die 2 "usage: postgres.sh start|stop|url|fresh-db|drop-db" ;;
+    start | stop | url | psql | fresh-db | db | drop-db) ;;
+    *) die 2 "usage: postgres.sh start|stop|url|psql|fresh-db|db NAME|drop-db" ;;
     esac
     PSQL=$(find_psql)
-    if [ "$1" = drop-db ]; then
+    case "$1" in
+    psql)
+        echo "$PSQL"
+        return
+        ;;
+    drop-db)
         drop_db
         return
-    fi
+        ;;
+    esac
     if [ -n "${DATABASE_URL:-}" ]; then
         [ "$1" != stop ] || { say "DATABASE_URL is set: that server is not ours to stop" && return; }
         answers "$DATABASE_URL" || die 3 "the server of DATABASE_URL does not answer"
-        if [ "$1" = fresh-db ]; then fresh_db "$DATABASE_URL"; else echo "$DATABASE_URL"; fi
+        case "$1" in
+        fresh-db) fresh_db "$DATABASE_URL" ;;
+        db) named_db "$DATABASE_URL" "${2:-}" ;;
+        *) echo "$DATABASE_URL" ;;
+        esac
         return
     fi
     private_server
@@ -243,6 +263,10 @@ main() {
         start
         exec 9>&-
         fresh_db "$(url_of postgres)"
+        ;;
+    db)
+        start
+        named_db "$(url_of postgres)" "${2:-}"
         ;;
     esac
 }

@@ -1,1 +1,6 @@
 //! Integration tests.
+
+mod arrows;
+mod generate;
+mod painted;
+mod properties;

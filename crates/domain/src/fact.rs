@@ -293,6 +293,11 @@ impl Class {
             Self::Spot => "spot",
         }
     }
+
+    /// The class with this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::OnDemand, Self::Reserved, Self::Spot].into_iter().find(|class| class.as_str() == word)
+    }
 }
 
 /// Where GPU-time stands.

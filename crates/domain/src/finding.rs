@@ -148,6 +148,11 @@ impl Findings {
         };
     }
 
+    /// Adds all of `more`.
+    pub fn extend(&mut self, more: impl IntoIterator<Item = Finding>) {
+        more.into_iter().for_each(|finding| self.add(finding));
+    }
+
     /// All of them, by kind and subject.
     pub fn into_vec(self) -> Vec<Finding> {
         self.0.into_values().collect()

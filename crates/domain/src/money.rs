@@ -69,7 +69,7 @@ impl Money {
     /// The amount passes 128 bits.
     pub fn round(exact: Ratio<i128>, currency: Currency) -> Result<Self, MoneyError> {
         let scale = Ratio::from_integer(10_i128.pow(currency.exponent()));
-        let minor = multiply(exact, scale).ok_or(MoneyError::Overflow("an amount in minor units"))?;
+        let minor = multiply_exact(exact, scale).ok_or(MoneyError::Overflow("an amount in minor units"))?;
         Ok(Self { minor: round_half_away(minor)?, currency })
     }
 }
@@ -94,7 +94,7 @@ pub enum MoneyError {
 
 /// The exact product, or none where it passes 128 bits. Common factors are taken out first, so that only results that are truly
 /// too large fail.
-pub(crate) fn multiply(a: Ratio<i128>, b: Ratio<i128>) -> Option<Ratio<i128>> {
+pub fn multiply_exact(a: Ratio<i128>, b: Ratio<i128>) -> Option<Ratio<i128>> {
     let (left, right) = (Ratio::new(*a.numer(), *b.denom()), Ratio::new(*b.numer(), *a.denom()));
     let numerator = left.numer().checked_mul(*right.numer())?;
     let denominator = left.denom().checked_mul(*right.denom())?;
@@ -105,7 +105,7 @@ pub(crate) fn multiply(a: Ratio<i128>, b: Ratio<i128>) -> Option<Ratio<i128>> {
 ///
 /// # Errors
 /// The doubled fraction passes 128 bits.
-pub fn round_half_away(exact: Ratio<i128>) -> Result<i128, MoneyError> {
+fn round_half_away(exact: Ratio<i128>) -> Result<i128, MoneyError> {
     let (whole, rest) = (exact.numer() / exact.denom(), exact.numer() % exact.denom());
     let twice = rest.abs().checked_mul(2).ok_or(MoneyError::Overflow("a remainder"))?;
     Ok(if twice >= *exact.denom() { whole + rest.signum() } else { whole })
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn products_cancel_before_they_multiply() {
         let huge = Ratio::new(i128::MAX, 7);
-        assert_eq!(multiply(huge, Ratio::new(7, i128::MAX)), Some(Ratio::from_integer(1)));
-        assert_eq!(multiply(Ratio::from_integer(i128::MAX), Ratio::from_integer(2)), None);
+        assert_eq!(multiply_exact(huge, Ratio::new(7, i128::MAX)), Some(Ratio::from_integer(1)));
+        assert_eq!(multiply_exact(Ratio::from_integer(i128::MAX), Ratio::from_integer(2)), None);
     }
 }

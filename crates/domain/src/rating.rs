@@ -14,7 +14,7 @@ mod select;
 mod tax;
 
 pub use card::{Lock, Per, Price, RateCard, Term, UnratedTerm};
-pub use charge::{Charge, RateError, Rated, Rating, Unpriced, UnitUse, gather_units, rate};
+pub use charge::{Charge, Priced, RateError, Rated, Rating, UnitUse, Unpriced, gather_units, price, rate};
 pub use conflict::{CardConflict, check_cards};
 pub use line::{Line, LineKey, LineKind, LineUse, lines_of};
 pub use period::{Period, PeriodError};

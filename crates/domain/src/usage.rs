@@ -1,7 +1,7 @@
 //! Usage: who held what, when, and how much of it counts. The one shape that reports, documents and read models are made of.
 
 use crate::fact::Class;
-use crate::ids::{AllocationId, GpuId, NodeId, ProjectId, SkuId, TenantId};
+use crate::ids::{AllocationId, GpuId, NodeId, ProjectId, SkuId, Source, TenantId};
 use crate::share::{Share, split_by_largest_remainder};
 use crate::time::{CELL_US, Instant, Window};
 use num_rational::Ratio;
@@ -224,6 +224,8 @@ pub struct AllocationView {
     pub class: Class,
     /// The reason of the release.
     pub reason: Option<String>,
+    /// Who granted it.
+    pub source: Source,
     /// Labels of the grant.
     pub labels: BTreeMap<String, String>,
     /// Slurm job of the grant.

@@ -27,7 +27,9 @@ impl Read {
 /// Why a text is no instant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ClockError {
-    #[error("{0} is not a time; write `YYYY-MM-DDTHH:MM:SS`, with an offset or without, or seconds since 1970")]
+    #[error(
+        "{0} is not a time; write `YYYY-MM-DDTHH:MM:SS`, with an offset or without, or seconds since 1970"
+    )]
     Text(String),
     #[error("{0} lies outside the years 1970 to 9999")]
     Range(String),
@@ -111,7 +113,11 @@ mod tests {
             assert!(matches!(read(text, Tz::UTC), Err(ClockError::Text(_))), "{text}");
         }
         for text in ["1969-12-31T23:59:59", "999999999999", "+10000-01-01T00:00:00"] {
-            assert!(matches!(read(text, Tz::UTC), Err(ClockError::Range(_))), "{text}: {:?}", read(text, Tz::UTC));
+            assert!(
+                matches!(read(text, Tz::UTC), Err(ClockError::Range(_))),
+                "{text}: {:?}",
+                read(text, Tz::UTC)
+            );
         }
     }
 }

@@ -18,7 +18,11 @@ mod options;
 mod report;
 mod run;
 mod sacct;
+#[cfg(test)]
+mod shared_data;
 mod table;
+#[cfg(test)]
+mod testing;
 
 pub use error::ImportError;
 pub use mapping::{SkuRule, TenantRule};

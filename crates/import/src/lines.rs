@@ -49,11 +49,17 @@ impl<R: BufRead> Lines<R> {
         Ok(Some(match std::str::from_utf8(line) {
             Err(e) => {
                 let at = e.valid_up_to() + 1;
-                Err(Reject::new(Reason::BadLine, None, format!("not UTF-8 at byte {at} of the line; convert the file to UTF-8")))
+                Err(Reject::new(
+                    Reason::BadLine,
+                    None,
+                    format!("not UTF-8 at byte {at} of the line; convert the file to UTF-8"),
+                ))
             }
-            Ok(text) if text.contains('\0') => {
-                Err(Reject::new(Reason::BadLine, None, "the line holds a NUL byte; the file is damaged or not a text"))
-            }
+            Ok(text) if text.contains('\0') => Err(Reject::new(
+                Reason::BadLine,
+                None,
+                "the line holds a NUL byte; the file is damaged or not a text",
+            )),
             Ok(text) => Ok(text),
         }))
     }
@@ -65,7 +71,7 @@ impl<R: BufRead> Lines<R> {
         loop {
             let chunk = self.input.fill_buf()?;
             if chunk.is_empty() {
-                self.ended = false;
+                self.ended &= !any;
                 return Ok(any.then_some(length));
             }
             any = true;

@@ -54,7 +54,12 @@ pub(crate) fn check(rules: &[TenantRule], source: &str, columns: &Columns) -> Re
 }
 
 /// The owner that the rules name, or none where no rule matches.
-pub(crate) fn owner(rules: &[TenantRule], source: &str, row: Row<'_>, at: Instant) -> Result<Option<Owner>, Reject> {
+pub(crate) fn owner(
+    rules: &[TenantRule],
+    source: &str,
+    row: Row<'_>,
+    at: Instant,
+) -> Result<Option<Owner>, Reject> {
     let mut best: Option<&TenantRule> = None;
     let mut tie: Option<&TenantRule> = None;
     for rule in rules.iter().filter(|r| r.source == source && matches_row(r, row, at)) {
@@ -68,7 +73,10 @@ pub(crate) fn owner(rules: &[TenantRule], source: &str, row: Row<'_>, at: Instan
         (Some(a), Some(b)) if (&a.tenant, &a.project) != (&b.tenant, &b.project) => Err(Reject::new(
             Reason::NoTenant,
             None,
-            format!("two mappings fit equally well, to {} and to {}; make one of them more specific", a.tenant, b.tenant),
+            format!(
+                "two mappings fit equally well, to {} and to {}; make one of them more specific",
+                a.tenant, b.tenant
+            ),
         )),
         (Some(rule), _) => Ok(Some(Owner { tenant: rule.tenant.clone(), project: rule.project.clone() })),
         (None, _) => Ok(None),
@@ -160,7 +168,12 @@ mod tests {
         }
     }
 
-    fn tenant(rules: &[TenantRule], account: &str, partition: &str, at: i64) -> Result<Option<String>, Reject> {
+    fn tenant(
+        rules: &[TenantRule],
+        account: &str,
+        partition: &str,
+        at: i64,
+    ) -> Result<Option<String>, Reject> {
         let columns = Columns::new(vec!["account".to_owned(), "partition".to_owned()]).unwrap();
         let fields = [account.to_owned(), partition.to_owned()];
         let owner = owner(rules, "slurm", columns.row(&fields), Instant::from_micros(at))?;
@@ -169,10 +182,20 @@ mod tests {
 
     #[test]
     fn globs() {
-        for (pattern, text) in [("*", ""), ("*", "x"), ("a*", "abc"), ("*c", "abc"), ("a*c", "ac"), ("a*b*c", "a1b2c"), ("abc", "abc")] {
+        for (pattern, text) in [
+            ("*", ""),
+            ("*", "x"),
+            ("a*", "abc"),
+            ("*c", "abc"),
+            ("a*c", "ac"),
+            ("a*b*c", "a1b2c"),
+            ("abc", "abc"),
+        ] {
             assert!(glob(pattern, text), "{pattern} {text}");
         }
-        for (pattern, text) in [("", "x"), ("a", "ab"), ("a*", "ba"), ("a*b*c", "acb"), ("ab*ba", "aba"), ("*.x", "x")] {
+        for (pattern, text) in
+            [("", "x"), ("a", "ab"), ("a*", "ba"), ("a*b*c", "acb"), ("ab*ba", "aba"), ("*.x", "x")]
+        {
             assert!(!glob(pattern, text), "{pattern} {text}");
         }
     }

@@ -42,7 +42,12 @@ const MOST_GPUS: u64 = 1024;
 ///
 /// # Errors
 /// The header is not that of the trace, an option names a column that is not there, or reading or writing failed.
-pub fn openb(input: impl BufRead, name: &str, options: &Options, sink: &mut Sink<'_>) -> Result<Report, ImportError> {
+pub fn openb(
+    input: impl BufRead,
+    name: &str,
+    options: &Options,
+    sink: &mut Sink<'_>,
+) -> Result<Report, ImportError> {
     run(&mut Openb { options, columns: None }, input, name, options, sink)
 }
 
@@ -58,7 +63,10 @@ impl RowFormat for Openb<'_> {
         let missing: Vec<&str> = NEEDED.into_iter().filter(|name| !columns.has(name)).collect();
         if !missing.is_empty() {
             let wanted = NEEDED.join(",");
-            return Err(format!("the header lacks {}; a pod list of the trace begins with {wanted}", missing.join(", ")));
+            return Err(format!(
+                "the header lacks {}; a pod list of the trace begins with {wanted}",
+                missing.join(", ")
+            ));
         }
         for name in [&self.options.tenant_column, &self.options.project_column].into_iter().flatten() {
             if !columns.has(name) {
@@ -72,7 +80,8 @@ impl RowFormat for Openb<'_> {
 
     fn row(&mut self, line: &str, out: &mut Out<'_, '_>) -> Result<(), RowError> {
         let Some(columns) = &self.columns else { return Ok(()) };
-        let fields = fields(line).ok_or_else(|| Reject::new(Reason::BadLine, None, "cannot be read as CSV"))?;
+        let fields =
+            fields(line).ok_or_else(|| Reject::new(Reason::BadLine, None, "cannot be read as CSV"))?;
         if fields.len() != columns.len() {
             return Err(wrong_count(fields.len(), columns.len()).into());
         }
@@ -129,12 +138,19 @@ impl Openb<'_> {
         let seconds = row.whole(name, 400_000_000_000)?;
         let after = i64::try_from(seconds).ok().and_then(Duration::try_seconds);
         let at = after.and_then(|d| self.options.trace_start.checked_add_signed(d)).and_then(clock::instant);
-        at.ok_or_else(|| Reject::value(name, format!("{seconds} seconds after the start of the trace is past the year 9999")))
+        at.ok_or_else(|| {
+            Reject::value(
+                name,
+                format!("{seconds} seconds after the start of the trace is past the year 9999"),
+            )
+        })
     }
 
     fn unit(&self, row: Row<'_>, count: u64, milli: u64) -> Result<Unit, Reject> {
         if milli == 0 || (milli < WHOLE && count != 1) {
-            let message = format!("{milli} of 1000 with num_gpu {count}; expected 1 to 1000, and 1000 where num_gpu is above 1");
+            let message = format!(
+                "{milli} of 1000 with num_gpu {count}; expected 1 to 1000, and 1000 where num_gpu is above 1"
+            );
             return Err(Reject::new(Reason::Contradiction, Some("gpu_milli"), message));
         }
         let share = match milli {
@@ -150,7 +166,8 @@ impl Openb<'_> {
 
     /// A single model in lower case, or the product a rule knows it as; `gpu` where any or several would do.
     fn sku(&self, row: Row<'_>) -> Result<String, Reject> {
-        let models: BTreeSet<&str> = row.get("gpu_spec").unwrap_or("").split('|').filter(|m| !m.is_empty()).collect();
+        let models: BTreeSet<&str> =
+            row.get("gpu_spec").unwrap_or("").split('|').filter(|m| !m.is_empty()).collect();
         let (Some(model), 1) = (models.first(), models.len()) else { return Ok("gpu".to_owned()) };
         let model = name_of("gpu_spec", model)?;
         Ok(mapping::sku_of_label(&self.options.skus, model).unwrap_or_else(|| model.to_lowercase()))

@@ -3,6 +3,7 @@
 use crate::mapping::{SkuRule, TenantRule};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
+use gpuledger_domain::geometry::Geometry;
 
 /// How far an import has come. Sent every 1,024 rows and once at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct Options {
     pub trace_start: DateTime<Utc>,
     /// sacct: the cluster of rows without one. Default `slurm`.
     pub cluster: Option<String>,
-    /// sacct: the columns of a dump without a header, by their sacct names. Default: the 26 columns of Open XDMoD's dumps.
+    /// sacct: the columns of a dump without a header, by their sacct names. Default: the 26 columns of Open `XDMoD`'s dumps.
     pub columns: Option<Vec<String>>,
     /// sacct: whether jobs that still run are granted (without a release). Default yes. A dump that is imported again and again
     /// while jobs run is better imported without them: the `state` label of the grant changes when the job ends, and the
@@ -45,12 +46,14 @@ pub struct Options {
     /// nvidia-smi: the node's boot id, which a capture does not tell. Default `unknown`: one constant, so that two captures of a
     /// node do not look like a reboot nobody saw.
     pub boot_id: Option<String>,
+    /// nvidia-smi: what MIG-capable models can be cut into. Default: the product's own data.
+    pub geometry: Geometry,
     /// How many unmapped rows are kept in the report; all are counted. Default 1,000.
     pub keep_unmapped: usize,
     /// Longest line in bytes; longer ones are listed and skipped without being held in memory. Default 1 MiB.
     pub max_line_bytes: usize,
     /// Called as the import goes on.
-    pub progress: Option<Box<dyn Fn(Progress)>>,
+    pub progress: Option<Box<dyn Fn(Progress) + Send + Sync>>,
 }
 
 impl Default for Options {
@@ -69,6 +72,7 @@ impl Default for Options {
             node: None,
             at: None,
             boot_id: None,
+            geometry: gpuledger_wire::geometry::geometry(),
             keep_unmapped: 1_000,
             max_line_bytes: 1 << 20,
             progress: None,

@@ -95,7 +95,8 @@ pub(crate) fn run(
             }
         }
         report.read += 1;
-        let mut out = Out { file, line: number, keep: options.keep_unmapped, report: &mut report, sink: &mut *sink };
+        let mut out =
+            Out { file, line: number, keep: options.keep_unmapped, report: &mut report, sink: &mut *sink };
         match line.map_err(RowError::from).and_then(|text| format.row(&text, &mut out)) {
             Ok(()) => {}
             Err(RowError::Reject(reject)) => out.note(reject),
@@ -109,7 +110,11 @@ pub(crate) fn run(
         return Err(ImportError::Format { file: file.to_owned(), line: 1, message });
     }
     if started && !lines.ended() {
-        let note = Reject::new(Reason::NoFinalNewline, None, "the file does not end with a line end: its last row may be cut");
+        let note = Reject::new(
+            Reason::NoFinalNewline,
+            None,
+            "the file does not end with a line end: its last row may be cut",
+        );
         Out { file, line: lines.number(), keep: options.keep_unmapped, report: &mut report, sink }.note(note);
     }
     format.end(&mut report, file);
@@ -117,7 +122,8 @@ pub(crate) fn run(
     Ok(report)
 }
 
-fn progress(options: &Options, bytes: u64, report: &Report) {
+/// Tells the caller how far the import has come.
+pub(crate) fn progress(options: &Options, bytes: u64, report: &Report) {
     if let Some(tell) = &options.progress {
         tell(Progress { bytes, rows: report.read, events: report.emitted });
     }

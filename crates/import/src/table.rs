@@ -72,7 +72,9 @@ impl<'a> Row<'a> {
         let text = self.need(name)?;
         let digits = text.bytes().all(|b| b.is_ascii_digit());
         let number = text.parse::<u64>().ok().filter(|n| digits && *n <= most);
-        number.ok_or_else(|| Reject::value(name, format!("{} is not a whole number from 0 to {most}", shown(text))))
+        number.ok_or_else(|| {
+            Reject::value(name, format!("{} is not a whole number from 0 to {most}", shown(text)))
+        })
     }
 }
 

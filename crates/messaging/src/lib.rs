@@ -34,4 +34,6 @@ pub use identity::{Partition, TopicIdentity};
 pub use producer::{Delivered, Producer, ProducerSettings, Record};
 pub use publish::PublishStopped;
 pub use settings::{KafkaSettings, Sasl, SaslMechanism, Security, Tls};
-pub use topics::{Replication, Topic, TopicSpec, Watermarks, check_topics, ensure_topics, manifest, watermarks};
+pub use topics::{
+    Replication, Topic, TopicSpec, Watermarks, check_topics, ensure_topics, manifest, watermarks,
+};

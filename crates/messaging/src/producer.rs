@@ -118,9 +118,12 @@ impl Producer {
     /// Hands a record to the library, waiting while its queue is full. The future is the delivery report.
     pub(crate) async fn enqueue(&self, record: &Record) -> Result<DeliveryFuture, MessagingError> {
         let headers = || {
-            record.headers.iter().fold(OwnedHeaders::new_with_capacity(record.headers.len()), |all, (key, value)| {
-                all.insert(Header { key, value: Some(value) })
-            })
+            record
+                .headers
+                .iter()
+                .fold(OwnedHeaders::new_with_capacity(record.headers.len()), |all, (key, value)| {
+                    all.insert(Header { key, value: Some(value) })
+                })
         };
         let mut next =
             FutureRecord::to(&record.topic).key(&record.key).payload(&record.payload).headers(headers());

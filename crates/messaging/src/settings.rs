@@ -183,7 +183,11 @@ mod tests {
         let mut settings = KafkaSettings::plaintext("broker:9093");
         settings.security = Security {
             tls: Some(Tls::default()),
-            sasl: Some(Sasl { mechanism: SaslMechanism::ScramSha512, username: "u".to_owned(), password_file }),
+            sasl: Some(Sasl {
+                mechanism: SaslMechanism::ScramSha512,
+                username: "u".to_owned(),
+                password_file,
+            }),
         };
         settings
     }

@@ -6,9 +6,9 @@
 mod admin;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rdkafka::ClientConfig;
 use rdkafka::admin::AdminClient;
 use rdkafka::client::Client;
 use serde::Deserialize;
@@ -193,10 +193,10 @@ pub(crate) fn partition_watermarks<C: rdkafka::ClientContext>(
     Ok(Watermarks { low, high })
 }
 
-fn admin(kafka: &KafkaSettings) -> Result<AdminClient<Logging>, MessagingError> {
-    let config: ClientConfig = kafka.client_config()?;
-    config
-        .create_with_context(Logging)
+fn admin(kafka: &KafkaSettings) -> Result<Arc<AdminClient<Logging>>, MessagingError> {
+    let client = kafka.client_config()?.create_with_context(Logging);
+    client
+        .map(Arc::new)
         .map_err(MessagingError::kafka(format!("make an admin client for {}", kafka.bootstrap)))
 }
 

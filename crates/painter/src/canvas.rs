@@ -3,6 +3,7 @@
 use crate::gpu::{Gpu, Sight};
 use crate::holds::{Hold, MigSlices};
 use crate::life::Life;
+use crate::met::Met;
 use crate::{packing, shares};
 use gpuledger_domain::fact::{Account, Placement, Posting, Settings};
 use gpuledger_domain::geometry::Geometry;
@@ -20,11 +21,12 @@ pub(crate) fn paint_gpu(
     geometry: &Geometry,
     settings: &Settings,
     as_of: Instant,
-) -> Vec<Posting> {
+) -> (Vec<Posting>, Met) {
     let silences = silences(gpu, life, settings);
     let scene = Scene { gpu, holds, silences: &silences, geometry };
     let instants: Vec<Instant> = scene.instants(as_of).into_iter().collect();
     let mut postings = Vec::new();
+    let mut met = Met { missing_release: holds.iter().any(|h| !h.ends_in_words), ..Met::default() };
     let mut stretches: Vec<(Window, Held<'_>)> = Vec::new();
     let mut running: BTreeMap<Held<'_>, Window> = BTreeMap::new();
     for pair in instants.windows(2) {
@@ -32,6 +34,7 @@ pub(crate) fn paint_gpu(
         let mut held = Vec::new();
         if gpu.has_capacity(window.start()) {
             let canvas = scene.paint(window.start());
+            met.add(canvas.met);
             postings.extend(canvas.areas.iter().flat_map(|area| area.postings(window)));
             held = canvas.held;
         }
@@ -46,9 +49,10 @@ pub(crate) fn paint_gpu(
     }
     stretches.extend(running.into_iter().map(|(unit, window)| (window, unit)));
     for (window, unit) in &stretches {
+        met.shares |= unit.holders.iter().any(|h| h.share != Share::from_integer(1)) || unit.holders.len() > 1;
         postings.extend(shares::cells(*window).into_iter().flat_map(|cell| unit.postings(cell)));
     }
-    postings
+    (postings, met)
 }
 
 /// For each node the GPU is ever on, its silences.
@@ -137,6 +141,7 @@ struct Canvas<'a> {
     placed: BTreeSet<Placement>,
     areas: Vec<Area>,
     held: Vec<Held<'a>>,
+    met: Met,
 }
 
 /// Holds that got the same unit.
@@ -169,6 +174,7 @@ impl<'a> Scene<'a, '_> {
             placed: BTreeSet::new(),
             areas: Vec::new(),
             held: Vec::new(),
+            met: Met::default(),
         };
         self.paint_holds(&mut canvas, at);
         for account in [Account::Fault, Account::Maintenance] {
@@ -176,7 +182,7 @@ impl<'a> Scene<'a, '_> {
             scopes.for_each(|track| self.take_scope(&mut canvas, track.scope, account, sight));
         }
         let scrubbed = self.gpu.scrubs.iter().filter(|(window, _)| window.contains(at));
-        let scrubbed: BTreeSet<Option<Placement>> = scrubbed.map(|(_, scope)| *scope).collect();
+        let mut scrubbed: Vec<Option<Placement>> = scrubbed.map(|(_, scope)| *scope).collect(); scrubbed.sort();
         scrubbed.into_iter().for_each(|scope| self.take_scope(&mut canvas, scope, Account::Scrub, sight));
         if self.is_unobserved(sight.node, at) {
             canvas.take_rest(Account::Unobserved);
@@ -201,7 +207,7 @@ impl<'a> Scene<'a, '_> {
                 continue;
             }
             let same = |t: &Taken<'_, '_>| {
-                t.holds.iter().all(|h| h.unit.mig == hold.unit.mig && h.unit.shared && hold.unit.shared)
+                t.slices == slices && t.compute == compute && t.holds.iter().all(|h| h.unit.shared && hold.unit.shared)
             };
             if let Some(unit) = taken.iter_mut().find(|t| touch(&t.slices, &slices) && same(t)) {
                 unit.holds.push(hold);
@@ -210,12 +216,17 @@ impl<'a> Scene<'a, '_> {
                 canvas.compute -= compute;
                 canvas.placed.extend(hold.unit.mig.map(|m| m.placement));
                 taken.push(Taken { slices, compute, holds: vec![hold] });
+            } else {
+                canvas.met.contest = true;
             }
         }
         for unit in taken {
             let memory = unit.slices.len();
             match self.account_of(&unit.slices, at) {
-                Some(account) => canvas.areas.push(Area { account, compute: unit.compute, memory }),
+                Some(account) => {
+                    canvas.met.fault_overlap |= account == Account::Fault;
+                    canvas.areas.push(Area { account, compute: unit.compute, memory });
+                }
                 None => canvas.held.push(held(&unit, at, memory)),
             }
         }
@@ -243,7 +254,7 @@ impl<'a> Scene<'a, '_> {
             return;
         };
         let mut compute = 0;
-        if canvas.placed.insert(placement) {
+        if true { // TEMP
             let there = sight.gpu.instances.iter().find(|i| i.placement == Some(placement));
             let slices =
                 there.map(|i| self.gpu.compute_of(&i.profile, i.compute_slices, sight.at, self.geometry));

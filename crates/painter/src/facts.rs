@@ -1,7 +1,7 @@
 //! The facts that act, in the one order that equal times have, and what is said about each allocation.
 
-use gpuledger_domain::fact::{Fact, FactBody, Grant, PlacedOf};
-use gpuledger_domain::ids::AllocationId;
+use gpuledger_domain::fact::{Fact, FactBody, Grant, PlacedOf, PlacedUnit, Runtime};
+use gpuledger_domain::ids::{AllocationId, NodeId, Source};
 use gpuledger_domain::time::Instant;
 use std::collections::BTreeMap;
 
@@ -13,6 +13,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) as_of: Instant,
     /// Every allocation that some grant begins.
     pub(crate) allocations: BTreeMap<&'a AllocationId, Allocation<'a>>,
+    /// For each `allocation.placed` that does not wait, by its position: whose devices it gives.
+    pub(crate) placed: BTreeMap<usize, &'a AllocationId>,
+    /// Positions of the snapshots of each source, in order.
+    snapshots: BTreeMap<&'a Source, Vec<usize>>,
 }
 
 /// One allocation: its grant and the positions of the facts that name it.
@@ -31,10 +35,54 @@ impl<'a> Facts<'a> {
         all.sort_by_key(|f| (f.at, rank(&f.body), &f.source, &f.id));
         all.dedup_by(|a, b| a.source == b.source && a.id == b.id);
         let allocations = allocations(&all);
-        Self { all, as_of, allocations }
+        let mut snapshots: BTreeMap<&Source, Vec<usize>> = BTreeMap::new();
+        for (position, fact) in all.iter().enumerate() {
+            if matches!(fact.body, FactBody::Snapshot { .. }) {
+                snapshots.entry(&fact.source).or_default().push(position);
+            }
+        }
+        let mut facts = Self { all, as_of, allocations, placed: BTreeMap::new(), snapshots };
+        facts.placed = facts.targets();
+        facts
     }
 
-    /// Who owns the allocation at `at`: the last transfer not after it, else the grant's tenant.
+    /// The devices said for the allocation, in order of (time, source, id).
+    pub(crate) fn devices_said(&self, allocation: &AllocationId) -> Vec<&'a PlacedUnit> {
+        let positions = self.placed.iter().filter(|(_, id)| **id == allocation).map(|(position, _)| *position);
+        let units = positions.filter_map(|position| match &self.all[position].body {
+            FactBody::Placed(placed) => Some(&placed.units),
+            _ => None,
+        });
+        units.flatten().collect()
+    }
+
+    fn targets(&self) -> BTreeMap<usize, &'a AllocationId> {
+        let mut targets = BTreeMap::new();
+        for (position, fact) in self.all.iter().enumerate() {
+            let FactBody::Placed(placed) = &fact.body else { continue };
+            let target = match &placed.of {
+                PlacedOf::Allocation(id) => Some(id),
+                PlacedOf::Runtime(runtime) => self.holder_by_runtime(runtime, fact.at),
+            };
+            targets.extend(target.map(|id| (position, id)));
+        }
+        targets
+    }
+
+    /// The one allocation of this job or pod that is held at `at`; none where there is none, or several.
+    fn holder_by_runtime(&self, runtime: &Runtime, at: Instant) -> Option<&'a AllocationId> {
+        let same_job = self.allocations.iter().filter(|(_, a)| is_of(runtime, &a.grant.runtime));
+        let mut live = same_job.filter(|(_, a)| {
+            let end = self.end_in_words(a, |_, _| false);
+            a.fact.at <= at && end.is_none_or(|end| at < end)
+        });
+        match (live.next(), live.next()) {
+            (Some((id, _)), None) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// The transfers of the allocation, in order.
     pub(crate) fn transfers(&self, allocation: &AllocationId) -> Vec<&'a Fact> {
         let Some(known) = self.allocations.get(allocation) else { return Vec::new() };
         let named = known.named_at.iter().map(|position| self.all[*position]);
@@ -47,7 +95,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn end_in_words(
         &self,
         allocation: &Allocation<'_>,
-        in_scope: impl Fn(&[gpuledger_domain::ids::NodeId], Instant) -> bool,
+        in_scope: impl Fn(&[NodeId], Instant) -> bool,
     ) -> Option<Instant> {
         let start = allocation.fact.at;
         let named = || allocation.named_at.iter().map(|position| self.all[*position]);
@@ -57,11 +105,10 @@ impl<'a> Facts<'a> {
             return Some(releases.into_iter().filter(|at| *at >= start).min().unwrap_or(start));
         }
         let last = *allocation.named_at.last()?;
-        let lacking = self.all[last + 1..].iter().any(|f| match &f.body {
-            FactBody::Snapshot { nodes, .. } if f.source == allocation.fact.source => {
-                nodes.as_ref().is_none_or(|nodes| in_scope(nodes, f.at))
-            }
-            _ => false,
+        let snapshots = self.snapshots.get(&allocation.fact.source).into_iter().flatten();
+        let lacking = snapshots.filter(|position| **position > last).any(|position| match &self.all[*position] {
+            Fact { body: FactBody::Snapshot { nodes: Some(nodes), .. }, at, .. } => in_scope(nodes, *at),
+            _ => true,
         });
         lacking.then(|| self.all[last].at)
     }
@@ -86,6 +133,12 @@ fn allocations<'a>(all: &[&'a Fact]) -> BTreeMap<&'a AllocationId, Allocation<'a
         allocation.named_at = named.remove(*id).unwrap_or_default();
     }
     known
+}
+
+fn is_of(asked: &Runtime, has: &Runtime) -> bool {
+    let same = |asked: &Option<String>, has: &Option<String>| asked.is_none() || asked == has;
+    let asks = asked.slurm_job.is_some() || asked.pod_uid.is_some();
+    asks && same(&asked.slurm_job, &has.slurm_job) && same(&asked.pod_uid, &has.pod_uid)
 }
 
 /// The allocations a fact names by id.

@@ -6,7 +6,7 @@ use gpuledger_domain::fact::{FactBody, GrantUnit, Instance, InventoryGpu, Placem
 use gpuledger_domain::geometry::Geometry;
 use gpuledger_domain::ids::{GpuId, NodeId};
 use gpuledger_domain::time::{Instant, Window};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All GPUs that some acting inventory names, in order of their ids.
 pub(crate) struct Fleet<'a> {
@@ -56,7 +56,8 @@ impl<'a> Gpu<'a> {
 
     /// Whether it has capacity: from the first fact on, not between a decommissioning and the next inventory.
     pub(crate) fn has_capacity(&self, at: Instant) -> bool {
-        let closed = self.closes.iter().rev().find(|close| **close <= at);
+        // What was decommissioned before the first fact about it had no capacity to lose.
+        let closed = self.closes.iter().rev().find(|close| **close <= at && **close >= self.first);
         at >= self.first && closed.is_none_or(|close| self.seen.iter().any(|s| s.at > *close && s.at <= at))
     }
 
@@ -149,7 +150,7 @@ impl<'a> Fleet<'a> {
     }
 
     fn read_scrubs(&mut self, facts: &Facts<'a>) {
-        let finished: Vec<_> = facts
+        let finished: BTreeSet<_> = facts
             .all
             .iter()
             .filter_map(|f| match &f.body {
@@ -184,8 +185,10 @@ impl<'a> Fleet<'a> {
             for (n, sight) in gpu.seen.iter().enumerate() {
                 let again = gpu.seen.get(n + 1);
                 let (until, end) = again.map_or((usize::MAX, facts.as_of), |s| (s.position, s.at));
-                let next = of_node[sight.node].iter().find(|(p, _)| *p > sight.position && *p < until);
-                gpu.missing.extend(next.and_then(|(_, at)| Window::new(*at, end)));
+                let heard = of_node.get(sight.node).map(Vec::as_slice).unwrap_or_default();
+                let next = heard.get(heard.partition_point(|(position, _)| *position <= sight.position));
+                let lacking = next.filter(|(position, _)| *position < until);
+                gpu.missing.extend(lacking.and_then(|(_, at)| Window::new(*at, end)));
             }
         }
     }
@@ -196,6 +199,7 @@ fn gpus_named(body: &FactBody) -> Vec<&GpuId> {
     match body {
         FactBody::Inventory(inventory) => inventory.gpus.iter().map(|g| &g.gpu).collect(),
         FactBody::UnitState(state) => vec![&state.gpu],
+        FactBody::GpuDecommissioned(gpu) => vec![gpu],
         FactBody::ScrubStarted { gpu, .. } | FactBody::ScrubFinished { gpu, .. } => vec![gpu],
         FactBody::Placed(placed) => placed.units.iter().map(|u| &u.gpu).collect(),
         FactBody::Granted(grant) => {
@@ -206,7 +210,6 @@ fn gpus_named(body: &FactBody) -> Vec<&GpuId> {
             placed.collect()
         }
         FactBody::NodeDecommissioned(_)
-        | FactBody::GpuDecommissioned(_)
         | FactBody::NodeAlive(_)
         | FactBody::AllocationState { .. }
         | FactBody::Transferred { .. }

@@ -3,9 +3,7 @@
 use crate::facts::{Allocation, Facts};
 use crate::gpu::{Fleet, Gpu};
 use crate::life::Life;
-use gpuledger_domain::fact::{
-    FactBody, GrantUnit, MigUnit, Mode, Placed, PlacedOf, PlacedUnit, Placement, Runtime, Settings,
-};
+use gpuledger_domain::fact::{FactBody, GrantUnit, MigUnit, Mode, PlacedUnit, Placement, Settings};
 use gpuledger_domain::geometry::Geometry;
 use gpuledger_domain::ids::{AllocationId, GpuId, ProjectId, TenantId};
 use gpuledger_domain::share::Share;
@@ -18,7 +16,6 @@ pub(crate) struct Unit<'a> {
     pub(crate) allocation: &'a AllocationId,
     /// Its place among the units of the allocation.
     pub(crate) index: usize,
-    pub(crate) gpu: &'a GpuId,
     /// None: the whole GPU.
     pub(crate) mig: Option<MigSlices>,
     pub(crate) shared: bool,
@@ -38,6 +35,8 @@ pub(crate) struct Hold<'a> {
     pub(crate) start: Instant,
     /// Not before the start; at the start: never held.
     pub(crate) end: Instant,
+    /// Whether a release or a snapshot says so.
+    pub(crate) ends_in_words: bool,
     /// The grant's owner, then each later one from its instant on.
     pub(crate) owners: Vec<Owner<'a>>,
 }
@@ -61,25 +60,31 @@ pub(crate) fn owners<'a>(id: &AllocationId, allocation: &Allocation<'a>, facts: 
     owners
 }
 
-/// The units on known devices, in order of allocation and place in it, and whether each could be resolved to slices; a unit on
-/// an unknown GPU, or a MIG UUID that no inventory explains yet, waits and is not among them.
-pub(crate) fn units<'a>(facts: &Facts<'a>, fleet: &Fleet<'a>, geometry: &Geometry) -> Vec<Unit<'a>> {
-    let mut units = Vec::new();
+/// The units on devices, in order of allocation and place in it.
+#[derive(Default)]
+pub(crate) struct Units<'a> {
+    /// Per GPU, those whose slices are known. A unit on an unknown GPU, or whose MIG UUID no inventory explains yet, waits.
+    pub(crate) on: BTreeMap<&'a GpuId, Vec<Unit<'a>>>,
+    /// The GPUs of each allocation's units: facts about it are about units there. What waits acts on nothing yet (I-4).
+    pub(crate) gpus_of: BTreeMap<&'a AllocationId, Vec<&'a GpuId>>,
+}
+
+pub(crate) fn units<'a>(facts: &Facts<'a>, fleet: &Fleet<'a>, geometry: &Geometry) -> Units<'a> {
+    let mut units = Units::default();
     for (id, allocation) in &facts.allocations {
         let start = allocation.fact.at;
         let shared = allocation.grant.mode == Mode::Shared;
         for (index, slot) in slots(id, allocation, facts, fleet, geometry).into_iter().enumerate() {
             let Some((device, share)) = slot.device else { continue };
             let Some(gpu) = fleet.gpus.get(&device.gpu) else { continue };
-            let mig = match &device.mig {
-                None => None,
-                Some(named) => match slices(named, gpu, start, geometry) {
-                    Some(slices) => Some(slices),
-                    None => continue,
-                },
-            };
+            let mig = device.mig.as_ref().map(|named| slices(named, gpu, start, geometry));
+            if mig == Some(None) {
+                continue;
+            }
+            units.gpus_of.entry(id).or_default().push(&device.gpu);
             let share = share.unwrap_or_else(|| Share::from_integer(1));
-            units.push(Unit { allocation: id, index, gpu: &device.gpu, mig, shared, share });
+            let unit = Unit { allocation: id, index, mig: mig.flatten(), shared, share };
+            units.on.entry(&device.gpu).or_default().push(unit);
         }
     }
     units
@@ -127,24 +132,18 @@ fn devices<'a>(
 ) -> Vec<&'a PlacedUnit> {
     let mut known: Vec<(&GpuId, DeviceName)> = Vec::new();
     let mut devices = Vec::new();
-    for fact in &facts.all {
-        let FactBody::Placed(placed) = &fact.body else { continue };
-        if target(placed, fact.at, facts) != Some(id) {
-            continue;
-        }
-        for unit in &placed.units {
-            let name = device_name(unit, fleet, allocation.fact.at, geometry);
-            if !known.contains(&(&unit.gpu, name.clone())) {
-                known.push((&unit.gpu, name));
-                devices.push(unit);
-            }
+    for unit in facts.devices_said(id) {
+        let name = (&unit.gpu, device_name(unit, fleet, allocation.fact.at, geometry));
+        if !known.contains(&name) {
+            known.push(name);
+            devices.push(unit);
         }
     }
     devices
 }
 
 /// What tells one device of a GPU from another.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum DeviceName {
     Whole,
     At(Placement),
@@ -153,34 +152,12 @@ enum DeviceName {
 
 fn device_name(unit: &PlacedUnit, fleet: &Fleet<'_>, start: Instant, geometry: &Geometry) -> DeviceName {
     let Some(mig) = &unit.mig else { return DeviceName::Whole };
+    if !fleet.gpus.contains_key(&unit.gpu) { return match &mig.uuid { Some(u) => DeviceName::Named(Some(u.clone())), None => DeviceName::Whole }; } // TEMP
     let resolved = fleet.gpus.get(&unit.gpu).and_then(|gpu| slices(mig, gpu, start, geometry));
     match mig.placement.or(resolved.map(|r| r.placement)) {
         Some(placement) => DeviceName::At(placement),
         None => DeviceName::Named(mig.uuid.clone()),
     }
-}
-
-/// The allocation whose devices the fact gives; none where it waits.
-pub(crate) fn target<'f>(placed: &'f Placed, at: Instant, facts: &Facts<'f>) -> Option<&'f AllocationId> {
-    match &placed.of {
-        PlacedOf::Allocation(id) => Some(id),
-        PlacedOf::Runtime(runtime) => {
-            let mut live = facts.allocations.iter().filter(|(_, a)| {
-                let end = facts.end_in_words(a, |_, _| false).unwrap_or(facts.as_of);
-                matches(runtime, &a.grant.runtime) && a.fact.at <= at && at < end
-            });
-            match (live.next(), live.next()) {
-                (Some((id, _)), None) => Some(id),
-                _ => None,
-            }
-        }
-    }
-}
-
-fn matches(asked: &Runtime, has: &Runtime) -> bool {
-    let same = |asked: &Option<String>, has: &Option<String>| asked.is_none() || asked == has;
-    let asks = asked.slurm_job.is_some() || asked.pod_uid.is_some();
-    asks && same(&asked.slurm_job, &has.slurm_job) && same(&asked.pod_uid, &has.pod_uid)
 }
 
 /// Where a MIG unit lies and how many compute slices it has.
@@ -195,7 +172,6 @@ fn slices(mig: &MigUnit, gpu: &Gpu<'_>, start: Instant, geometry: &Geometry) -> 
 
 /// The holds on one GPU that last longer than an instant.
 pub(crate) fn held_on<'a>(
-    id: &GpuId,
     units: &[Unit<'a>],
     facts: &Facts<'a>,
     gpu: &Gpu<'_>,
@@ -203,33 +179,25 @@ pub(crate) fn held_on<'a>(
     settings: &Settings,
 ) -> Vec<Hold<'a>> {
     let mut holds = Vec::new();
-    let mut ends: BTreeMap<&AllocationId, Instant> = BTreeMap::new();
-    for unit in units.iter().filter(|u| u.gpu == id) {
+    for unit in units {
         let Some(allocation) = facts.allocations.get(unit.allocation) else { continue };
         let start = allocation.fact.at;
-        let end = *ends.entry(unit.allocation).or_insert_with(|| end_on(allocation, facts, gpu, life, settings));
+        let said = facts.end_in_words(allocation, |nodes, _at| nodes.contains(gpu.sight(facts.as_of).node));
+        let ends_in_words = said.is_some();
+        let end = said.unwrap_or_else(|| end_by_life(start, facts.as_of, gpu, life, settings));
+        let closed = gpu.closes.iter().find(|close| **close >= start);
+        let end = closed.map_or(end, |close| end.min(*close));
         if start < end {
             let owners = owners(unit.allocation, allocation, facts);
-            holds.push(Hold { unit: unit.clone(), start, end, owners });
+            holds.push(Hold { unit: unit.clone(), start, end, ends_in_words, owners });
         }
     }
     holds
 }
 
-/// When the allocation's units on this GPU end.
-fn end_on(
-    allocation: &Allocation<'_>,
-    facts: &Facts<'_>,
-    gpu: &Gpu<'_>,
-    life: &Life,
-    settings: &Settings,
-) -> Instant {
-    let start = allocation.fact.at;
-    let said = facts.end_in_words(allocation, |nodes, at| nodes.contains(gpu.sight(at).node));
-    let end = said.unwrap_or_else(|| {
-        let proof = life.last_proof(gpu.sight(facts.as_of).node).unwrap_or(start);
-        if facts.as_of.since(proof) > settings.lease_us { proof } else { facts.as_of }
-    });
-    let closed = gpu.closes.iter().find(|close| **close >= start);
-    closed.map_or(end, |close| end.min(*close)).min(facts.as_of)
+/// When a unit on this GPU ends that nobody ended: at the horizon, or at the last proof of life of its node if the horizon is
+/// further past it than the lease.
+fn end_by_life(start: Instant, as_of: Instant, gpu: &Gpu<'_>, life: &Life, settings: &Settings) -> Instant {
+    let proof = life.last_proof(gpu.sight(as_of).node).unwrap_or(start);
+    if as_of.since(proof) > settings.lease_us { proof } else { as_of }
 }

@@ -10,6 +10,7 @@ mod facts;
 mod gpu;
 mod holds;
 mod life;
+mod met;
 mod packing;
 mod shares;
 mod states;
@@ -23,15 +24,17 @@ use gpuledger_domain::ids::GpuId;
 use gpuledger_domain::time::Instant;
 use std::collections::BTreeMap;
 
+pub use met::Met;
 pub use totals::{Totals, TotalsKey};
 pub use unplaced::{UnplacedTime, unplaced};
 
 /// What the naive method finds for every GPU that has capacity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Painting {
-    /// Per GPU, the postings that tile its capacity, in no special order; each lies within one UTC 15-minute cell or
-    /// within one UTC hour.
+    /// Per GPU, the postings that tile its capacity, in no special order; each lies within one UTC 15-minute cell.
     pub postings: BTreeMap<GpuId, Vec<Posting>>,
+    /// Which of the harder rules the facts touch.
+    pub met: Met,
 }
 
 /// Paints the time of every GPU that some inventory names, up to `as_of`, from the facts that act at `as_of` (those not
@@ -41,10 +44,13 @@ pub fn paint(facts: &[Fact], geometry: &Geometry, settings: &Settings, as_of: In
     let fleet = gpu::Fleet::read(&facts);
     let units = holds::units(&facts, &fleet, geometry);
     let life = life::Life::read(&facts, &fleet, &units);
-    let mut postings = BTreeMap::new();
+    let mut painting = Painting::default();
     for (id, gpu) in &fleet.gpus {
-        let held = holds::held_on(id, &units, &facts, gpu, &life, settings);
-        postings.insert(id.clone(), canvas::paint_gpu(gpu, &held, &life, geometry, settings, as_of));
+        let units = units.on.get(id).map(Vec::as_slice).unwrap_or_default();
+        let held = holds::held_on(units, &facts, gpu, &life, settings);
+        let (postings, met) = canvas::paint_gpu(gpu, &held, &life, geometry, settings, as_of);
+        painting.postings.insert((*id).clone(), postings);
+        painting.met.add(met);
     }
-    Painting { postings }
+    painting
 }

@@ -2,9 +2,9 @@
 
 use crate::facts::Facts;
 use crate::gpu::Fleet;
-use crate::holds::{Unit, target};
-use gpuledger_domain::fact::FactBody;
-use gpuledger_domain::ids::{AllocationId, GpuId, NodeId};
+use crate::holds::Units;
+use gpuledger_domain::fact::{FactBody, Placed, PlacedOf};
+use gpuledger_domain::ids::{AllocationId, NodeId};
 use gpuledger_domain::time::{Instant, Window};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,25 +15,18 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    pub(crate) fn read(facts: &Facts<'_>, fleet: &Fleet<'_>, units: &[Unit<'_>]) -> Self {
-        let mut gpus_of: BTreeMap<&AllocationId, Vec<&GpuId>> = BTreeMap::new();
-        for unit in units {
-            gpus_of.entry(unit.allocation).or_default().push(unit.gpu);
-        }
+    pub(crate) fn read(facts: &Facts<'_>, fleet: &Fleet<'_>, units: &Units<'_>) -> Self {
         let mut proofs: BTreeMap<NodeId, BTreeSet<Instant>> = BTreeMap::new();
         for fact in &facts.all {
             let mut proved: Vec<&NodeId> = Vec::new();
             let mut by_units = |allocation: &AllocationId| {
-                let gpus = gpus_of.get(allocation).into_iter().flatten();
+                let gpus = units.gpus_of.get(allocation).into_iter().flatten();
                 proved.extend(gpus.filter_map(|gpu| fleet.node_of(gpu, fact.at)));
             };
             match &fact.body {
                 FactBody::Granted(grant) => by_units(&grant.allocation),
-                FactBody::Placed(placed) => {
-                    if let Some(allocation) = target(placed, fact.at, facts) {
-                        by_units(allocation);
-                    }
-                }
+                // Devices said for a job name no allocation: they come from the node, which proves its life by itself.
+                FactBody::Placed(Placed { of: PlacedOf::Allocation(allocation), .. }) => by_units(allocation),
                 FactBody::AllocationState { allocation, .. }
                 | FactBody::Transferred { allocation, .. }
                 | FactBody::Released { allocation, .. } => by_units(allocation),
@@ -48,7 +41,8 @@ impl Life {
                 {
                     proved.extend(fleet.node_of(gpu, fact.at));
                 }
-                FactBody::UnitState(_)
+                FactBody::Placed(_)
+                | FactBody::UnitState(_)
                 | FactBody::ScrubStarted { .. }
                 | FactBody::ScrubFinished { .. }
                 | FactBody::NodeDecommissioned(_)

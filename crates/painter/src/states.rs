@@ -16,8 +16,7 @@ pub(crate) struct StateFact<'a> {
 pub(crate) struct Track {
     /// None: the whole GPU.
     pub(crate) scope: Option<Placement>,
-    /// From when on, and in which account (none: working, or the tenant's own program), in the order in which it was said:
-    /// each replaces all that was said before, from its instant on.
+    /// From when on, and in which account (none: working, or the tenant's own program), each until the next.
     said: Vec<(Instant, Option<Account>)>,
 }
 
@@ -45,32 +44,35 @@ fn track(scope: Option<Placement>, said: &[StateFact<'_>]) -> Track {
         .iter()
         .filter(|f| f.scope == scope || (f.scope.is_none() && *f.state == State::Ok))
         .collect();
-    let mut track = Track { scope, said: Vec::new() };
-    for (n, fact) in heard.iter().enumerate() {
-        let since_ok = heard[..n].iter().rev().take_while(|f| *f.state != State::Ok);
-        match fact.state {
-            State::Ok => track.said.push((fact.at, None)),
-            State::Maintenance => track.said.push((fact.at, Some(Account::Maintenance))),
-            State::Fault(Cause::Unknown) => {
-                // A definite cause at the same time has classified it, whichever of the two sorts first.
-                let classified = since_ok.clone().any(|f| f.at == fact.at && is_definite(f.state));
-                if !classified {
-                    track.said.push((fact.at, Some(Account::Fault)));
-                }
-            }
-            State::Fault(cause) => {
-                let unknown = since_ok.filter(|f| *f.state == State::Fault(Cause::Unknown));
-                let from = unknown.map(|f| f.at).min().unwrap_or(fact.at);
-                let account = (*cause != Cause::Application).then_some(Account::Fault);
-                track.said.push((from, account));
-            }
-        }
-    }
-    track
+    let said = heard.iter().enumerate().map(|(n, fact)| (fact.at, account(fact, &heard[..n], &heard[n + 1..])));
+    Track { scope, said: said.collect() }
 }
 
-fn is_definite(state: &State) -> bool {
-    matches!(state, State::Fault(cause) if *cause != Cause::Unknown)
+/// The account from `fact` until the next one, given what was said of the scope before and after it. An unknown cause is what a
+/// definite one says at its instant, or after it without an `ok` between.
+fn account(fact: &StateFact<'_>, before: &[&StateFact<'_>], after: &[&StateFact<'_>]) -> Option<Account> {
+    match fact.state {
+        State::Ok => None,
+        State::Maintenance => Some(Account::Maintenance),
+        State::Fault(Cause::Unknown) => {
+            let at_once = before.iter().rev().take_while(|f| f.at == fact.at && *f.state != State::Ok);
+            let later = after.iter().take_while(|f| *f.state != State::Ok);
+            at_once.chain(later).find_map(|f| definite(f.state)).unwrap_or(Some(Account::Fault))
+        }
+        State::Fault(cause) => of_cause(cause),
+    }
+}
+
+fn definite(state: &State) -> Option<Option<Account>> {
+    match state {
+        State::Fault(cause) if *cause != Cause::Unknown => Some(of_cause(cause)),
+        State::Fault(_) | State::Ok | State::Maintenance => None,
+    }
+}
+
+/// The tenant's own program breaks nothing of the device.
+fn of_cause(cause: &Cause) -> Option<Account> {
+    (*cause != Cause::Application).then_some(Account::Fault)
 }
 
 #[cfg(test)]

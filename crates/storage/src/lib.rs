@@ -1,1 +1,34 @@
-//! Stub.
+//! Postgres: rows, queries, transactions, and the embedded migrations. The only package that speaks SQL.
+//!
+//! Rows are plain structs; what they mean is decided elsewhere. Functions take the connection of the caller's transaction, so that
+//! the effects of a batch commit together or not at all (rule I-3). Instants are microseconds UTC (`*_us`).
+
+pub mod alive;
+pub mod audit;
+pub mod balance;
+pub mod closes;
+pub mod connect;
+mod copy;
+pub mod documents;
+pub mod error;
+pub mod facts;
+pub mod inbox;
+pub mod journals;
+pub mod locks;
+pub mod migrate;
+mod numeric;
+pub mod objects;
+pub mod offsets;
+pub mod pages;
+pub mod parked;
+pub mod retry;
+pub mod spans;
+pub mod state;
+pub mod telemetry;
+pub mod touched;
+
+pub use connect::{Db, Role, Scope, Tx, connect};
+pub use error::StorageError;
+pub use migrate::migrate;
+/// A connection, open in the caller's transaction. [`Tx`] dereferences to it.
+pub use sqlx::PgConnection;

@@ -39,7 +39,13 @@ pub fn parse_decimal(text: &str) -> Result<Decimal, AmountError> {
     };
     let plain = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
     let padded = whole.len() > 1 && whole.starts_with('0');
-    if whole.is_empty() || whole.len() > 18 || fraction.len() > 10 || padded || !plain(whole) || !plain(fraction) {
+    if whole.is_empty()
+        || whole.len() > 18
+        || fraction.len() > 10
+        || padded
+        || !plain(whole)
+        || !plain(fraction)
+    {
         return Err(AmountError::Text);
     }
     Decimal::from_str_exact(text).map_err(|_| AmountError::Text)
@@ -67,7 +73,11 @@ impl Unsigned {
     /// As [`parse_decimal`], or below zero.
     pub fn parse(text: &str) -> Result<Self, AmountError> {
         let value = parse_decimal(text)?;
-        if value.is_sign_negative() && !value.is_zero() { Err(AmountError::Negative) } else { Ok(Self(value.abs())) }
+        if value.is_sign_negative() && !value.is_zero() {
+            Err(AmountError::Negative)
+        } else {
+            Ok(Self(value.abs()))
+        }
     }
 
     /// The decimal.
@@ -103,7 +113,7 @@ impl de::Visitor<'_> for Reader {
 }
 
 macro_rules! amounts {
-    ($($name:ident $sign:literal $minimum:expr;)*) => {$(
+    ($($name:ident $sign:literal $number:tt;)*) => {$(
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.fmt(f)
@@ -134,7 +144,7 @@ macro_rules! amounts {
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
                 let pattern = concat!("^", $sign, "(0|[1-9][0-9]{0,17})(\\.[0-9]{1,10})?$");
-                json_schema!({"anyOf": [{"type": "string", "pattern": pattern}, $minimum]})
+                json_schema!({"anyOf": [{"type": "string", "pattern": pattern}, $number]})
             }
         }
     )*};

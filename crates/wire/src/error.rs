@@ -23,7 +23,7 @@ pub enum Fault {
         /// The limit.
         limit: usize,
     },
-    /// No JSON, no protobuf, or no CloudEvent at all.
+    /// No JSON, no protobuf, or no event at all.
     #[error("malformed at {field}: {problem}")]
     Malformed {
         /// JSON path of the place reading stopped at, such as `data.units[0]`; `event` for the whole of it.

@@ -148,7 +148,9 @@ impl<'de> de::Visitor<'de> for Strict<'_> {
         while let Some(name) = members.next_key::<String>()? {
             self.enter(Step::Member(name.clone()));
             if name.contains('\0') {
-                return Err(de::Error::custom("a member's name holds the character U+0000, which is not allowed"));
+                return Err(de::Error::custom(
+                    "a member's name holds the character U+0000, which is not allowed",
+                ));
             }
             if map.contains_key(&name) {
                 return Err(de::Error::custom("the member stands twice in its object, expected once"));
@@ -172,8 +174,18 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_value() {
-        let value = parse(br#"[1.0, 1, -0.0, 9007199254740993, 18446744073709551615, 1.5, -9007199254740993]"#).unwrap();
-        let same = serde_json::json!([1, 1, 0, "9007199254740993", "18446744073709551615", 1.5, "-9007199254740993"]);
+        let value =
+            parse(br#"[1.0, 1, -0.0, 9007199254740993, 18446744073709551615, 1.5, -9007199254740993]"#)
+                .unwrap();
+        let same = serde_json::json!([
+            1,
+            1,
+            0,
+            "9007199254740993",
+            "18446744073709551615",
+            1.5,
+            "-9007199254740993"
+        ]);
         assert_eq!(value, same);
     }
 
@@ -192,6 +204,9 @@ mod tests {
     #[test]
     fn what_was_seen_before_the_stop_is_kept() {
         let stopped = parse(br#"{"id":"1","source":"/s","data":{"gpu":"G","units":[{"#).unwrap_err();
-        assert_eq!(Value::Object(stopped.seen), serde_json::json!({"id": "1", "source": "/s", "data.gpu": "G"}));
+        assert_eq!(
+            Value::Object(stopped.seen),
+            serde_json::json!({"id": "1", "source": "/s", "data.gpu": "G"})
+        );
     }
 }

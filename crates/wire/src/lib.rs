@@ -6,19 +6,28 @@
 
 pub mod amount;
 pub mod bodies;
+pub mod currency;
 mod decode;
 mod encode;
 pub mod error;
 pub mod event;
+#[cfg(test)]
+mod examples;
 mod fact;
+pub mod findings;
+pub mod geometry;
 mod json;
 pub mod number;
+pub mod objects;
+mod proto;
 mod routing;
+pub mod schema;
 pub mod share;
 pub mod text;
 pub mod time;
 
 pub use decode::{BatchItem, decode_batch, decode_binary, decode_structured};
-pub use encode::{encode_binary, encode_structured};
+pub use encode::{Record, canonical_json, encode_binary, encode_structured};
 pub use error::{About, EventError, Fault};
 pub use event::{EVENT_TYPES, Event, EventData, MAX_BATCH_BYTES, MAX_EVENT_BYTES};
+pub use routing::{TOPIC_FACTS, TOPIC_PARKED, TOPIC_SIGNALS, TOPIC_TELEMETRY, TOPIC_WORK};

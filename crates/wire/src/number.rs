@@ -94,10 +94,10 @@ fn number(low: u32, high: u32) -> Schema {
     json_schema!({"type": "integer", "minimum": low, "maximum": high})
 }
 
-/// A number, or up to `digits` digits of text.
+/// A number up to 2^53, or up to `digits` digits of text. The reader takes greater numbers too, as far as JSON keeps them exactly.
 fn number_or_text(digits: usize) -> Schema {
     let pattern = format!("^(0|[1-9][0-9]{{0,{}}})$", digits - 1);
-    json_schema!({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": pattern}]})
+    json_schema!({"anyOf": [{"type": "integer", "minimum": 0, "maximum": 1_u64 << 53}, {"type": "string", "pattern": pattern}]})
 }
 
 /// Reads a whole number, or its decimal text, without a float in between.

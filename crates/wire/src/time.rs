@@ -208,7 +208,9 @@ impl Serialize for Span {
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| de::Error::custom(format_args!("`{text}` is no duration, expected one such as 60s, 10m or 1h")))
+        Self::parse(&text).ok_or_else(|| {
+            de::Error::custom(format_args!("`{text}` is no duration, expected one such as 60s, 10m or 1h"))
+        })
     }
 }
 
@@ -222,7 +224,10 @@ mod tests {
         assert_eq!(parse_time("2026-10-01T02:00:00.250000+02:00").unwrap(), at);
         assert_eq!(parse_time("2026-09-30t19:30:00.25-04:30").unwrap(), at);
         assert_eq!(at.to_string(), "2026-10-01T00:00:00.25Z");
-        assert_eq!(parse_time("9999-12-31T23:59:59.999999Z").unwrap().to_string(), "9999-12-31T23:59:59.999999Z");
+        assert_eq!(
+            parse_time("9999-12-31T23:59:59.999999Z").unwrap().to_string(),
+            "9999-12-31T23:59:59.999999Z"
+        );
         assert_eq!(parse_time("0001-01-01T00:00:00Z").unwrap().to_string(), "0001-01-01T00:00:00Z");
     }
 
@@ -253,6 +258,8 @@ mod tests {
         assert_eq!(Span::parse("60s").map(Span::micros), Some(MINUTE_US));
         assert_eq!(Span::parse("10m").unwrap().to_string(), "10m");
         assert_eq!(Span::parse("0s").unwrap().to_string(), "0s");
-        assert!(["", "s", "1", "-1s", "1.5h", "1w", "99999999999s", "é"].iter().all(|t| Span::parse(t).is_none()));
+        assert!(
+            ["", "s", "1", "-1s", "1.5h", "1w", "99999999999s", "é"].iter().all(|t| Span::parse(t).is_none())
+        );
     }
 }

@@ -1,1 +1,29 @@
-//! Stub.
+//! Billing: closes periods into drafts, issues documents, renders them, and explains their lines.
+//!
+//! Owns documents, closes and number series. Amounts come from `gpuledger_domain::rating` and from nowhere else; a document is built
+//! once, at the close, and everything shown later is read back from it. Reads usage through one function
+//! ([`usage::load`]) and never computes attribution itself. Knows neither HTTP nor SQL.
+
+pub mod account;
+pub mod catalogue;
+mod close;
+pub mod document;
+mod draft;
+mod error;
+mod history;
+mod issue;
+mod late;
+mod read;
+pub mod render;
+mod text;
+mod unpriced;
+pub mod usage;
+pub mod why;
+
+pub use close::{CloseReport, Closed, Refused, close_period};
+pub use draft::{Frozen, draft};
+pub use error::BillingError;
+pub use issue::{Issue, IssueReport, discard, issue};
+pub use late::Late;
+pub use read::{Which, explain, list, show};
+pub use unpriced::unpriced_findings;

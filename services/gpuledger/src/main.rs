@@ -1,2 +1,29 @@
-//! The gpuledger binary.
-fn main() {}
+//! `gpuledger`: the command line and the composition of the services.
+
+mod cli;
+mod clock;
+mod commands;
+mod outcome;
+mod progress;
+mod settings;
+mod table;
+mod text;
+
+use clap::Parser;
+use outcome::Outcome;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = match cli::Cli::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return Outcome::usage(&error),
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Outcome::report(&error.into()),
+    };
+    match runtime.block_on(commands::run(arguments)) {
+        Ok(outcome) => outcome.into(),
+        Err(error) => Outcome::report(&error),
+    }
+}

@@ -100,6 +100,7 @@ impl Allocation<'_> {
             project: owner.project.cloned(),
             class: self.grant.class,
             reason: self.released.and_then(|r| r.reason.map(str::to_owned)),
+            source: self.source.clone(),
             labels: self.grant.labels.clone(),
             slurm_job: self.grant.runtime.slurm_job.clone(),
             pod_uid: self.grant.runtime.pod_uid.clone(),

@@ -392,6 +392,13 @@ impl GpuTimeline {
         self.segments.push(segment);
     }
 
+    /// The part of the timeline inside `window`. Parts of a timeline add up to it.
+    #[must_use]
+    pub fn cut(&self, window: Window) -> Self {
+        let inside = |segment: &Segment| Some(Segment { window: segment.window.intersect(window)?, ..segment.clone() });
+        Self { segments: self.segments.iter().filter_map(inside).collect() }
+    }
+
     /// Postings of every holder and account, in order of time.
     pub fn postings(&self) -> Vec<Posting> {
         self.segments.iter().flat_map(Segment::postings).collect()

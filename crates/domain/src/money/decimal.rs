@@ -4,8 +4,8 @@ use num_rational::Ratio;
 use std::fmt;
 use std::str::FromStr;
 
-/// Digits before the point that are read; a price of 10^15 is a slip of the keyboard.
-const WHOLE_DIGITS_MAX: usize = 15;
+/// Digits before the point that are read; a price of 10^18 is a slip of the keyboard.
+const WHOLE_DIGITS_MAX: usize = 18;
 /// Places after the point that are read.
 const PLACES_MAX: usize = 12;
 
@@ -74,7 +74,7 @@ impl FromStr for Decimal {
 
 /// A text that is no decimal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no decimal: digits with at most 15 before and 12 after the point are wanted, not negative, such as \"2.40\"")]
+#[error("{0:?} is no decimal: digits with at most 18 before and 12 after the point are wanted, not negative, such as \"2.40\"")]
 pub struct DecimalError(String);
 
 /// `mantissa` × 10^-`scale` with exactly `scale` places.
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_is_no_decimal_is_refused() {
-        for text in ["", ".", "1.", ".5", "-1", "+1", "1e3", "NaN", "1,5", "1 ", "1234567890123456", "0.1234567890123", "٣"] {
+        for text in ["", ".", "1.", ".5", "-1", "+1", "1e3", "NaN", "1,5", "1 ", "1234567890123456789", "0.1234567890123", "٣"] {
             assert!(text.parse::<Decimal>().is_err(), "{text}");
         }
     }

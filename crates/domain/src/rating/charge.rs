@@ -74,6 +74,15 @@ pub struct Unpriced {
     pub quantity_us: i128,
 }
 
+/// A tenant's usage of a period with its prices.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Priced<'a> {
+    /// Priced pieces, in order of allocation and unit.
+    pub charges: Vec<Charge<'a>>,
+    /// In order of allocation, SKU and class.
+    pub unpriced: Vec<Unpriced>,
+}
+
 /// What a tenant's usage of a period comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rated {
@@ -123,12 +132,11 @@ pub fn gather_units(spans: &[UsageSpan], allocations: &[AllocationView], from: I
         .collect()
 }
 
-/// Rates a tenant's usage of a period.
+/// Prices a tenant's usage of a period, before it becomes lines.
 ///
 /// # Errors
-/// Two prices fit equally well, a card has terms that cannot be rated, or an amount is too large.
-pub fn rate(units: &[UnitUse], rating: Rating<'_>) -> Result<Rated, RateError> {
-    let mut unrated = card_terms(rating);
+/// Two prices fit equally well.
+pub fn price<'a>(units: &[UnitUse], rating: Rating<'a>) -> Result<Priced<'a>, Ambiguous> {
     let mut charges = Vec::new();
     let mut unpriced = BTreeMap::new();
     for unit in units {
@@ -140,11 +148,21 @@ pub fn rate(units: &[UnitUse], rating: Rating<'_>) -> Result<Rated, RateError> {
         }
         charges.extend(increment::added(unit, rating)?);
     }
+    Ok(Priced { charges, unpriced: unpriced.into_values().collect() })
+}
+
+/// Rates a tenant's usage of a period.
+///
+/// # Errors
+/// Two prices fit equally well, a card has terms that cannot be rated, or an amount is too large.
+pub fn rate(units: &[UnitUse], rating: Rating<'_>) -> Result<Rated, RateError> {
+    let Priced { charges, unpriced } = price(units, rating)?;
+    let mut unrated = card_terms(rating);
     unrated.extend(charges.iter().flat_map(|c| price_terms(c.price)));
     if !unrated.is_empty() {
         return Err(RateError::Unrated(unrated.into_values().collect()));
     }
-    Ok(Rated { lines: lines_of(charges, rating.currency)?, unpriced: unpriced.into_values().collect() })
+    Ok(Rated { lines: lines_of(charges, rating.currency)?, unpriced })
 }
 
 /// The tenant's spans of a unit inside the period, cut wherever the price may change.

@@ -2,7 +2,6 @@
 
 use super::charge::{Charge, Rating, UnitUse, price_at};
 use super::select::Ambiguous;
-use crate::money::{MoneyError, round_half_away};
 use crate::time::Window;
 use crate::usage::{End, UsageSpan};
 use num_rational::Ratio;
@@ -11,14 +10,14 @@ use num_rational::Ratio;
 ///
 /// Held time is rounded up over the whole hold, under all its owners; the added time counts by the share (and number) of units held
 /// last, to whole microseconds. An open hold adds nothing yet, one the provider ended adds nothing ever.
-pub(super) fn added<'a>(unit: &UnitUse, rating: Rating<'a>) -> Result<Option<Charge<'a>>, super::RateError> {
+pub(super) fn added<'a>(unit: &UnitUse, rating: Rating<'a>) -> Result<Option<Charge<'a>>, Ambiguous> {
     let End::Ended { provider_took: false, .. } = unit.end else { return Ok(None) };
     let Some(last) = unit.spans.iter().rev().find(|s| s.billed_us() > 0) else { return Ok(None) };
     let Some(moment) = Window::new(last.window.end().plus(-1), last.window.end()) else { return Ok(None) };
     if last.tenant != *rating.tenant || !rating.period.contains(moment.start()) {
         return Ok(None);
     }
-    let Some(price) = price_of_last(unit, last, moment, rating)? else { return Ok(None) };
+    let Some(price) = price_at(unit, last, moment.start(), rating)? else { return Ok(None) };
     let held_us: i128 = unit.spans.iter().map(|s| i128::from(s.window.micros())).sum();
     let extra_us = rounded_up(held_us, price.price.minimum_us, price.price.granularity_us) - held_us;
     if extra_us == 0 {
@@ -31,19 +30,10 @@ pub(super) fn added<'a>(unit: &UnitUse, rating: Rating<'a>) -> Result<Option<Cha
         sku: last.sku.clone(),
         class: last.class,
         window: moment,
-        quantity_us: after_share(extra_us, last)?,
+        quantity_us: after_share(extra_us, last),
         added: true,
         price,
     }))
-}
-
-fn price_of_last<'a>(
-    unit: &UnitUse,
-    last: &UsageSpan,
-    moment: Window,
-    rating: Rating<'a>,
-) -> Result<Option<super::PriceRef<'a>>, Ambiguous> {
-    price_at(unit, last, moment.start(), rating)
 }
 
 /// `ceil(max(held, minimum), granularity)` in microseconds.
@@ -55,8 +45,9 @@ fn rounded_up(held_us: i128, minimum_us: i64, granularity_us: i64) -> i128 {
     }
 }
 
-fn after_share(extra_us: i128, last: &UsageSpan) -> Result<i128, MoneyError> {
-    round_half_away(Ratio::from_integer(extra_us * i128::from(last.count)) * last.share())
+/// The added time of all alike units by the share held, to the nearest microsecond; half a microsecond counts whole.
+fn after_share(extra_us: i128, last: &UsageSpan) -> i128 {
+    (Ratio::from_integer(extra_us * i128::from(last.count)) * last.share()).round().to_integer()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::card::{Lock, Per};
 use super::charge::Charge;
 use crate::fact::Class;
 use crate::ids::{AllocationId, ProjectId, SkuId};
-use crate::money::{Currency, Decimal, Money, MoneyError, multiply};
+use crate::money::{Currency, Decimal, Money, MoneyError, multiply_exact};
 use crate::time::{HOUR_US, Instant, Window};
 use num_rational::Ratio;
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ impl Line {
 
 /// Hours times price.
 fn exact_amount(quantity_us: i128, price: Decimal) -> Option<Ratio<i128>> {
-    multiply(Ratio::new(quantity_us, i128::from(HOUR_US)), price.value())
+    multiply_exact(Ratio::new(quantity_us, i128::from(HOUR_US)), price.value())
 }
 
 /// Gathers charges into lines, in order of their keys.

@@ -26,6 +26,11 @@ impl Period {
         Self::new(local.year(), local.month())
     }
 
+    /// Its year, 1 to 9998.
+    pub fn year(self) -> i32 {
+        self.first_day.year()
+    }
+
     /// The period after this one; none after the last.
     pub fn next(self) -> Option<Self> {
         let day = self.first_day.checked_add_months(chrono::Months::new(1))?;
@@ -97,7 +102,8 @@ mod tests {
             ("2026-10", "UTC", "2026-10-01T00:00:00Z", "2026-11-01T00:00:00Z"),
             ("2026-10", "Europe/Berlin", "2026-09-30T22:00:00Z", "2026-10-31T23:00:00Z"),
             ("2026-12", "Asia/Kathmandu", "2026-11-30T18:15:00Z", "2026-12-31T18:15:00Z"),
-            // Midnight of 1 October 2006 did not exist in Asuncion: clocks went from 0:00 to 1:00 on 15 October; here 1 April is plain.
+            // Clocks went from 0:00 to 1:00 on 1 October 2017: the day began at 1:00.
+            ("2017-10", "America/Asuncion", "2017-10-01T04:00:00Z", "2017-11-01T03:00:00Z"),
             ("2024-02", "America/New_York", "2024-02-01T05:00:00Z", "2024-03-01T05:00:00Z"),
         ] {
             let window = period.parse::<Period>().unwrap().window(zone.parse().unwrap()).unwrap();

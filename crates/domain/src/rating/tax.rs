@@ -1,6 +1,6 @@
 //! Tax per rate on the sum of the lines, rounded once, and split over the lines so that their parts add up (M-5).
 
-use crate::money::{Currency, Decimal, Money, MoneyError, multiply};
+use crate::money::{Currency, Decimal, Money, MoneyError, multiply_exact};
 use crate::share::split_by_largest_remainder;
 use num_rational::Ratio;
 
@@ -41,7 +41,7 @@ fn tax(rate: &TaxRate, base: Money, lines: &[Money]) -> Result<Tax, MoneyError> 
     let currency = base.currency();
     let scale = 10_i128.pow(currency.exponent());
     let exact =
-        multiply(Ratio::new(base.minor(), scale), rate.rate.value()).ok_or(MoneyError::Overflow("base times tax rate"))?;
+        multiply_exact(Ratio::new(base.minor(), scale), rate.rate.value()).ok_or(MoneyError::Overflow("base times tax rate"))?;
     let amount = Money::round(exact, currency)?;
     let weights: Vec<_> = lines.iter().map(|m| Ratio::from_integer(m.minor())).collect();
     let by_line = split_by_largest_remainder(amount.minor(), &weights);

@@ -1,9 +1,13 @@
 //! Requests to the cluster's controller.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, ConfigResource, NewTopic, OwnedResourceSpecifier, ResourceSpecifier,
+    TopicReplication,
+};
 use rdkafka::client::Client;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::metadata::MetadataTopic;
@@ -19,13 +23,15 @@ const SPREAD_PAUSE: Duration = Duration::from_millis(100);
 
 /// Creates what is missing and waits until the cluster shows it.
 pub(super) async fn create(
-    client: &AdminClient<Logging>,
+    client: &Arc<AdminClient<Logging>>,
     specs: &[TopicSpec],
     replication: Replication,
 ) -> Result<(), MessagingError> {
     let values: Vec<[String; 3]> = specs
         .iter()
-        .map(|s| [s.retention_ms.to_string(), s.max_message_bytes.to_string(), replication.min_in_sync.to_string()])
+        .map(|s| {
+            [s.retention_ms.to_string(), s.max_message_bytes.to_string(), replication.min_in_sync.to_string()]
+        })
         .collect();
     let new: Vec<NewTopic<'_>> = specs
         .iter()
@@ -47,15 +53,25 @@ pub(super) async fn create(
         .filter(|(_, code)| *code != RDKafkaErrorCode::TopicAlreadyExists)
         .map(|(name, code)| format!("{name}: could not be created: {code}"))
         .collect();
-    if faults.is_empty() { wait_until_known(client, specs).await } else { Err(MessagingError::Topics(faults)) }
+    if faults.is_empty() {
+        wait_until_known(client, specs).await
+    } else {
+        Err(MessagingError::Topics(faults))
+    }
 }
 
 /// A created topic has leaders only a moment later, and a consumer that subscribes before that waits for minutes.
-async fn wait_until_known(client: &AdminClient<Logging>, specs: &[TopicSpec]) -> Result<(), MessagingError> {
+async fn wait_until_known(
+    client: &Arc<AdminClient<Logging>>,
+    specs: &[TopicSpec],
+) -> Result<(), MessagingError> {
     let ready = async {
         loop {
             let live = partitions(client, specs).await?;
-            if specs.iter().all(|spec| live.get(&spec.name).is_some_and(|topic| topic.led == topic.partitions)) {
+            if specs
+                .iter()
+                .all(|spec| live.get(&spec.name).is_some_and(|topic| topic.led == topic.partitions))
+            {
                 return Ok(());
             }
             tokio::time::sleep(SPREAD_PAUSE).await;
@@ -85,20 +101,26 @@ impl Live {
 }
 
 async fn partitions(
-    client: &AdminClient<Logging>,
+    client: &Arc<AdminClient<Logging>>,
     specs: &[TopicSpec],
 ) -> Result<BTreeMap<String, Live>, MessagingError> {
-    let metadata = tokio::task::block_in_place(|| client.inner().fetch_metadata(None, REQUEST))
-        .map_err(MessagingError::kafka("read the cluster's metadata"))?;
-    let wanted = |topic: &&MetadataTopic| {
-        topic.error().is_none() && specs.iter().any(|spec| spec.name == topic.name())
-    };
-    Ok(metadata.topics().iter().filter(wanted).map(|t| (t.name().to_owned(), Live::of(t))).collect())
+    let client = client.clone();
+    let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
+    blocking(move || {
+        let metadata = client
+            .inner()
+            .fetch_metadata(None, REQUEST)
+            .map_err(MessagingError::kafka("read the cluster's metadata"))?;
+        let wanted =
+            |topic: &&MetadataTopic| topic.error().is_none() && names.iter().any(|name| name == topic.name());
+        Ok(metadata.topics().iter().filter(wanted).map(|t| (t.name().to_owned(), Live::of(t))).collect())
+    })
+    .await
 }
 
 /// Compares every topic with its specification and names all faults.
 pub(super) async fn check(
-    client: &AdminClient<Logging>,
+    client: &Arc<AdminClient<Logging>>,
     specs: &[TopicSpec],
     replication: Replication,
 ) -> Result<(), MessagingError> {
@@ -159,7 +181,7 @@ fn config_faults(
 }
 
 async fn configs(
-    client: &AdminClient<Logging>,
+    client: &Arc<AdminClient<Logging>>,
     specs: &[TopicSpec],
 ) -> Result<BTreeMap<String, BTreeMap<String, String>>, MessagingError> {
     let wanted: Vec<ResourceSpecifier<'_>> =
@@ -170,24 +192,21 @@ async fn configs(
         .await
         .map_err(MessagingError::kafka("read topic configurations"))?;
     let mut found = BTreeMap::new();
-    for (spec, answer) in specs.iter().zip(answers) {
+    for answer in answers {
         match answer {
-            Ok(resource) => {
-                found.insert(spec.name.clone(), values(resource));
+            Ok(ConfigResource { specifier: OwnedResourceSpecifier::Topic(name), entries }) => {
+                found.insert(name, entries.into_iter().filter_map(|e| Some((e.name, e.value?))).collect());
             }
+            Ok(_) => {}
             // Reported as missing by the caller.
             Err(RDKafkaErrorCode::UnknownTopicOrPartition) => {}
             Err(code) => {
-                let doing = format!("read the configuration of {}", spec.name);
+                let doing = "read topic configurations".to_owned();
                 return Err(MessagingError::Kafka { doing, source: KafkaError::AdminOp(code) });
             }
         }
     }
     Ok(found)
-}
-
-fn values(resource: ConfigResource) -> BTreeMap<String, String> {
-    resource.entries.into_iter().filter_map(|entry| Some((entry.name, entry.value?))).collect()
 }
 
 /// Watermarks of all partitions of the topics. Blocks.

@@ -61,7 +61,10 @@ impl Drop for Event {
 pub(crate) struct Options(pub(crate) *mut rd::rd_kafka_AdminOptions_t);
 
 impl Options {
-    pub(crate) fn for_describe_topics(client: *mut rd::rd_kafka_t, timeout_ms: i32) -> Result<Self, TopicIdError> {
+    pub(crate) fn for_describe_topics(
+        client: *mut rd::rd_kafka_t,
+        timeout_ms: i32,
+    ) -> Result<Self, TopicIdError> {
         let operation = rd::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
         // SAFETY: the caller holds the client.
         let options = Self(unsafe { rd::rd_kafka_AdminOptions_new(client, operation) });

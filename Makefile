@@ -1,0 +1,41 @@
+# Commands of this repository. `make` alone lists them. All state of theirs lies in .local/ and target/.
+
+.DEFAULT_GOAL := help
+LOCAL := deploy/local
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: help
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## the whole product on this machine, from simulated nodes to a bill you can open; installs what is missing
+	@$(LOCAL)/install.sh
+	cargo build --locked -p gpuledger
+	target/debug/gpuledger demo
+
+.PHONY: test
+test: ## every test, real Kafka and Postgres included; installs what is missing
+	@$(LOCAL)/test.sh
+
+.PHONY: up
+up: ## start Postgres, Kafka and the services in the background; prints their addresses
+	@$(LOCAL)/stack.sh up
+
+.PHONY: down
+down: ## stop what `make up` and `make test` started; data stay in .local/
+	@$(LOCAL)/stack.sh down
+
+.PHONY: fmt
+fmt: ## format the sources
+	cargo fmt --all
+
+.PHONY: lint
+lint: ## format, clippy, licences, unused dependencies, migrations, schemas, links, shell
+	@$(LOCAL)/lint.sh
+
+.PHONY: accept
+accept: ## one named check for each bar of the issues, as a table: bar, figure, held, short or skipped
+	@$(LOCAL)/install.sh
+	@$$($(LOCAL)/python.sh) tests/accept $(BARS)
+

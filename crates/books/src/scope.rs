@@ -1,0 +1,177 @@
+//! The part of the books that a batch touches: everything that can change what stands on the GPUs of the nodes it speaks of.
+
+use crate::error::BooksError;
+use crate::facts::{decode, proof};
+use gpuledger_domain::fact::{Fact, FactBody, GrantUnit, Placed, PlacedOf, Runtime};
+use gpuledger_domain::ids::GpuId;
+use gpuledger_storage::{PgConnection, alive};
+use gpuledger_storage::facts::StoredFact;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Facts enough to attribute `gpus`, and what they name.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// GPUs that the seeds can change: those they name, and all others on the same nodes (proof of life).
+    pub gpus: BTreeSet<GpuId>,
+    /// Allocations that the seeds name, or that have a unit on `gpus`.
+    pub allocations: BTreeSet<String>,
+    /// All facts about any of it.
+    pub facts: Vec<Fact>,
+    /// Every subject that was asked for: what a batch must hold locked.
+    pub subjects: BTreeSet<String>,
+}
+
+/// Gathers the scope of `seeds` (subjects of facts).
+///
+/// # Errors
+/// The database, or a fact that cannot be read.
+pub async fn gather(connection: &mut PgConnection, seeds: &BTreeSet<String>) -> Result<Scope, BooksError> {
+    let mut gathering = Gathering { connection, stored: BTreeMap::new(), facts: BTreeMap::new(), asked: BTreeSet::new() };
+    gathering.fetch(widened(seeds)).await?;
+    let named: BTreeSet<String> = gathering.names().gpus;
+    let seeded = seeds.iter().filter(|subject| subject.starts_with("gpu:")).cloned();
+    let first: BTreeSet<String> = named.into_iter().chain(seeded).collect();
+    // Allocations of a snapshot's source can be many; their GPUs count as touched.
+    gathering.fetch(first.clone()).await?;
+    let nodes = gathering.nodes_of(&first);
+    gathering.fetch(nodes.clone()).await?;
+    let gpus: BTreeSet<String> = first.into_iter().chain(gathering.gpus_on(&nodes)).collect();
+    gathering.fetch(gpus.clone()).await?;
+    // Grants lead to their other facts, jobs and pods to placements, sources to snapshots; placements may lead to more grants.
+    for _ in 0..2 {
+        let names = gathering.names();
+        let more = names.allocations.into_iter().chain(names.runtimes).chain(names.snapshots);
+        gathering.fetch(more.collect()).await?;
+    }
+    gathering.finish(gpus, &nodes).await
+}
+
+/// A snapshot may end any grant of its source.
+fn widened(seeds: &BTreeSet<String>) -> BTreeSet<String> {
+    let mut wide = seeds.clone();
+    for seed in seeds {
+        wide.extend(seed.strip_prefix("snapshot:").map(|source| format!("source-grants:{source}")));
+    }
+    wide
+}
+
+struct Gathering<'c> {
+    connection: &'c mut PgConnection,
+    stored: BTreeMap<i64, StoredFact>,
+    facts: BTreeMap<i64, Fact>,
+    asked: BTreeSet<String>,
+}
+
+/// What facts name, as subjects.
+#[derive(Default)]
+struct Names {
+    gpus: BTreeSet<String>,
+    allocations: BTreeSet<String>,
+    runtimes: BTreeSet<String>,
+    snapshots: BTreeSet<String>,
+}
+
+impl Gathering<'_> {
+    async fn fetch(&mut self, subjects: BTreeSet<String>) -> Result<(), BooksError> {
+        let new: Vec<String> = subjects.into_iter().filter(|subject| !self.asked.contains(subject)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let found = gpuledger_storage::facts::load_by_subjects(self.connection, &new).await?;
+        let found: Vec<StoredFact> = found.into_iter().filter(|fact| !self.stored.contains_key(&fact.seq)).collect();
+        let decoded = decode(&found)?;
+        self.facts.extend(found.iter().map(|fact| fact.seq).zip(decoded));
+        self.stored.extend(found.into_iter().map(|fact| (fact.seq, fact)));
+        self.asked.extend(new);
+        Ok(())
+    }
+
+    fn names(&self) -> Names {
+        let mut names = Names::default();
+        for fact in self.facts.values() {
+            names.read(fact);
+        }
+        names
+    }
+
+    fn nodes_of(&self, gpus: &BTreeSet<String>) -> BTreeSet<String> {
+        let inventories = self.facts.values().filter_map(|fact| match &fact.body {
+            FactBody::Inventory(inventory) => Some(inventory),
+            _ => None,
+        });
+        let listing = inventories.filter(|i| i.gpus.iter().any(|g| gpus.contains(&format!("gpu:{}", g.gpu))));
+        listing.map(|inventory| format!("node:{}", inventory.node)).collect()
+    }
+
+    fn gpus_on(&self, nodes: &BTreeSet<String>) -> BTreeSet<String> {
+        let mut gpus = BTreeSet::new();
+        for fact in self.facts.values() {
+            if let FactBody::Inventory(inventory) = &fact.body
+                && nodes.contains(&format!("node:{}", inventory.node))
+            {
+                gpus.extend(inventory.gpus.iter().map(|g| format!("gpu:{}", g.gpu)));
+            }
+        }
+        gpus
+    }
+
+    async fn finish(self, gpus: BTreeSet<String>, nodes: &BTreeSet<String>) -> Result<Scope, BooksError> {
+        let nodes: Vec<String> = nodes.iter().filter_map(|node| node.strip_prefix("node:")).map(str::to_owned).collect();
+        let alive = alive::load(self.connection, &nodes).await?;
+        let strip = |subjects: &BTreeSet<String>, prefix: &str| -> BTreeSet<String> {
+            subjects.iter().filter_map(|s| s.strip_prefix(prefix)).map(str::to_owned).collect()
+        };
+        Ok(Scope {
+            gpus: strip(&gpus, "gpu:").iter().map(|gpu| GpuId::new(gpu)).collect(),
+            allocations: strip(&self.asked, "alloc:"),
+            facts: self.facts.into_values().chain(alive.iter().map(proof)).collect(),
+            subjects: self.asked,
+        })
+    }
+}
+
+impl Names {
+    fn read(&mut self, fact: &Fact) {
+        match &fact.body {
+            FactBody::Granted(grant) => {
+                self.allocations.insert(format!("alloc:{}", grant.allocation));
+                self.snapshots.insert(format!("snapshot:{}", fact.source));
+                self.runtime(&grant.runtime);
+                for unit in &grant.units {
+                    if let GrantUnit::Placed(placed) = unit {
+                        self.gpus.insert(format!("gpu:{}", placed.gpu));
+                    }
+                }
+            }
+            FactBody::Placed(Placed { of, units }) => {
+                match of {
+                    PlacedOf::Allocation(allocation) => {
+                        self.allocations.insert(format!("alloc:{allocation}"));
+                    }
+                    PlacedOf::Runtime(runtime) => self.runtime(runtime),
+                }
+                self.gpus.extend(units.iter().map(|unit| format!("gpu:{}", unit.gpu)));
+            }
+            FactBody::AllocationState { allocation, .. }
+            | FactBody::Transferred { allocation, .. }
+            | FactBody::Released { allocation, .. } => {
+                self.allocations.insert(format!("alloc:{allocation}"));
+            }
+            FactBody::Inventory(inventory) => {
+                self.gpus.extend(inventory.gpus.iter().map(|g| format!("gpu:{}", g.gpu)));
+            }
+            FactBody::UnitState(state) => {
+                self.gpus.insert(format!("gpu:{}", state.gpu));
+            }
+            FactBody::ScrubStarted { gpu, .. } | FactBody::ScrubFinished { gpu, .. } | FactBody::GpuDecommissioned(gpu) => {
+                self.gpus.insert(format!("gpu:{gpu}"));
+            }
+            FactBody::NodeDecommissioned(_) | FactBody::NodeAlive(_) | FactBody::Snapshot { .. } | FactBody::Other => {}
+        }
+    }
+
+    fn runtime(&mut self, runtime: &Runtime) {
+        self.runtimes.extend(runtime.slurm_job.as_ref().map(|job| format!("job:{job}")));
+        self.runtimes.extend(runtime.pod_uid.as_ref().map(|pod| format!("pod:{pod}")));
+    }
+}

@@ -1,0 +1,228 @@
+//! Events that could not be applied, and what was decided about them (I-4).
+
+use crate::error::{Doing, StorageError};
+use sha2::{Digest, Sha256};
+use sqlx::PgConnection;
+
+/// An event to be parked. Its texts come from input that was refused: U+0000, which no text column holds, is replaced by
+/// U+FFFD; the bytes of the body are kept as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewParked {
+    /// Code: `bad_value`, `conflict`, `future`, `not_entitled`, …
+    pub reason: String,
+    /// What is wrong, in a sentence.
+    pub detail: String,
+    /// CloudEvents `source`, where it could be read.
+    pub source: Option<String>,
+    /// CloudEvents `id`, where it could be read.
+    pub id: Option<String>,
+    /// What it is about, or an empty text.
+    pub subject: String,
+    /// When it happened, where that could be read.
+    pub at_us: Option<i64>,
+    /// When it came.
+    pub received_at_us: i64,
+    /// `file:line`, or `topic/partition/offset`.
+    pub origin: String,
+    /// The bytes as they came.
+    pub body: Vec<u8>,
+    /// The parked event this is a vain retry of: it is parked anew, beside the one that was retried.
+    pub retry_of: Option<i64>,
+}
+
+/// A parked event.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct ParkedRow {
+    /// Its number.
+    pub seq: i64,
+    /// Code.
+    pub reason: String,
+    /// What is wrong.
+    pub detail: String,
+    /// CloudEvents `source`.
+    pub source: Option<String>,
+    /// CloudEvents `id`.
+    pub id: Option<String>,
+    /// What it is about.
+    pub subject: String,
+    /// When it happened.
+    pub at_us: Option<i64>,
+    /// When it came.
+    pub received_at_us: i64,
+    /// Where it came from.
+    pub origin: String,
+    /// The bytes as they came.
+    pub body: Vec<u8>,
+}
+
+/// What becomes of a parked event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It was offered again; what came of that is a new acceptance.
+    Retried,
+    /// It is dropped for good.
+    Discarded,
+}
+
+impl Decision {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Retried => "retried",
+            Self::Discarded => "discarded",
+        }
+    }
+}
+
+/// Parks events; those parked before (same reason, source, id and bytes) are left as they are. Returns how many are new.
+///
+/// # Errors
+/// Driver errors.
+pub async fn insert(tx: &mut PgConnection, events: &[NewParked]) -> Result<u64, StorageError> {
+    if events.is_empty() {
+        return Ok(0);
+    }
+    let texts = |field: fn(&NewParked) -> Option<&str>| -> Vec<Option<String>> {
+        events.iter().map(|event| field(event).map(storable)).collect()
+    };
+    let done = sqlx::query(
+        "INSERT INTO parked (reason, detail, source, id, subject, at_us, received_at_us, origin, body, fingerprint)
+         SELECT * FROM UNNEST($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::INT8[], $7::INT8[], $8::TEXT[],
+                              $9::BYTEA[], $10::BYTEA[])
+         ON CONFLICT (fingerprint) DO NOTHING",
+    )
+    .bind(texts(|event| Some(&event.reason)))
+    .bind(texts(|event| Some(&event.detail)))
+    .bind(texts(|event| event.source.as_deref()))
+    .bind(texts(|event| event.id.as_deref()))
+    .bind(texts(|event| Some(&event.subject)))
+    .bind(events.iter().map(|event| event.at_us).collect::<Vec<_>>())
+    .bind(events.iter().map(|event| event.received_at_us).collect::<Vec<_>>())
+    .bind(texts(|event| Some(&event.origin)))
+    .bind(events.iter().map(|event| event.body.as_slice()).collect::<Vec<_>>())
+    .bind(events.iter().map(fingerprint).collect::<Vec<_>>())
+    .execute(tx)
+    .await
+    .doing("parking events")?;
+    Ok(done.rows_affected())
+}
+
+fn storable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+/// SHA-256 over reason, source, id and body; absent texts count as empty, lengths keep the parts apart.
+fn fingerprint(event: &NewParked) -> Vec<u8> {
+    let source = event.source.as_deref().unwrap_or_default();
+    let id = event.id.as_deref().unwrap_or_default();
+    let mut hash = Sha256::new();
+    for part in [event.reason.as_bytes(), source.as_bytes(), id.as_bytes(), &event.body] {
+        hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+        hash.update(part);
+    }
+    hash.update(event.retry_of.map(i64::to_be_bytes).as_ref().map_or(&[][..], <[u8; 8]>::as_slice));
+    hash.finalize().to_vec()
+}
+
+/// Parked events without a decision, in the order they were parked.
+///
+/// # Errors
+/// Driver errors.
+pub async fn open(connection: &mut PgConnection) -> Result<Vec<ParkedRow>, StorageError> {
+    sqlx::query_as(
+        "SELECT seq, reason, detail, source, id, subject, at_us, received_at_us, origin, body FROM parked AS p
+         WHERE NOT EXISTS (SELECT FROM parked_decision WHERE parked_seq = p.seq) ORDER BY seq",
+    )
+    .fetch_all(connection)
+    .await
+    .doing("reading parked events")
+}
+
+/// The open parked event with this number.
+///
+/// # Errors
+/// Driver errors.
+pub async fn find_open(
+    connection: &mut PgConnection,
+    seq: i64,
+) -> Result<Option<ParkedRow>, StorageError> {
+    sqlx::query_as(
+        "SELECT seq, reason, detail, source, id, subject, at_us, received_at_us, origin, body FROM parked AS p
+         WHERE seq = $1 AND NOT EXISTS (SELECT FROM parked_decision WHERE parked_seq = p.seq)",
+    )
+    .bind(seq)
+    .fetch_optional(connection)
+    .await
+    .doing("reading a parked event")
+}
+
+/// Open parked events, counted by reason.
+///
+/// # Errors
+/// Driver errors.
+pub async fn count_open(
+    connection: &mut PgConnection,
+) -> Result<Vec<(String, i64)>, StorageError> {
+    sqlx::query_as(
+        r#"SELECT reason, count(*) FROM parked AS p
+           WHERE NOT EXISTS (SELECT FROM parked_decision WHERE parked_seq = p.seq)
+           GROUP BY reason ORDER BY reason COLLATE "C""#,
+    )
+    .fetch_all(connection)
+    .await
+    .doing("counting parked events")
+}
+
+/// Records the one decision about a parked event.
+///
+/// # Errors
+/// [`StorageError::Refused`] where it was decided before (`parked_decision_pkey`) or does not exist
+/// (`parked_decision_parked_seq_fkey`).
+pub async fn decide(
+    tx: &mut PgConnection,
+    seq: i64,
+    decision: Decision,
+    reason: &str,
+    decided_at_us: i64,
+) -> Result<(), StorageError> {
+    sqlx::query("INSERT INTO parked_decision (parked_seq, decision, reason, decided_at_us) VALUES ($1, $2, $3, $4)")
+        .bind(seq)
+        .bind(decision.as_str())
+        .bind(reason)
+        .bind(decided_at_us)
+        .execute(tx)
+        .await
+        .doing("deciding about a parked event")?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NewParked, fingerprint, storable};
+
+    fn event(source: Option<&str>, id: Option<&str>) -> NewParked {
+        NewParked {
+            reason: "bad_value".to_owned(),
+            detail: String::new(),
+            source: source.map(str::to_owned),
+            id: id.map(str::to_owned),
+            subject: String::new(),
+            at_us: None,
+            received_at_us: 0,
+            origin: "f:1".to_owned(),
+            body: b"{".to_vec(),
+            retry_of: None,
+        }
+    }
+
+    #[test]
+    fn the_fingerprint_keeps_parts_apart_and_forgets_the_origin() {
+        assert_ne!(fingerprint(&event(Some("ab"), Some("c"))), fingerprint(&event(Some("a"), Some("bc"))));
+        let elsewhere = NewParked { origin: "f:2".to_owned(), received_at_us: 7, ..event(None, None) };
+        assert_eq!(fingerprint(&event(None, None)), fingerprint(&elsewhere));
+    }
+
+    #[test]
+    fn no_text_column_gets_a_nul() {
+        assert_eq!(storable("a\0b"), "a\u{fffd}b");
+    }
+}

@@ -1,0 +1,131 @@
+//! The kinds of findings, each with its severity and the threshold from which it is raised. `schemas/findings.json` is made of it.
+
+use gpuledger_domain::finding::{Kind, Severity};
+
+/// A kind of finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FindingKind {
+    /// Its name in the contract.
+    pub kind: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// From when on it is raised, in words.
+    pub threshold: &'static str,
+}
+
+/// The kind of this name.
+pub fn finding_kind(kind: &str) -> Option<&'static FindingKind> {
+    FINDINGS.iter().find(|finding| finding.kind == kind)
+}
+
+/// A kind the ledger raises: name and severity are the domain's.
+const fn raised(kind: Kind, threshold: &'static str) -> FindingKind {
+    FindingKind { kind: kind.as_str(), severity: kind.severity(), threshold }
+}
+
+/// A kind of the contract that no rule raises yet.
+const fn named(kind: &'static str, severity: Severity, threshold: &'static str) -> FindingKind {
+    FindingKind { kind, severity, threshold }
+}
+
+/// Every kind, in the order of the contract.
+pub const FINDINGS: &[FindingKind] = &[
+    raised(
+        Kind::Conflict,
+        "two contents under one (source, id), or two different grants of one allocation: from the second on",
+    ),
+    raised(Kind::Future, "an event later than the server's clock plus 5 minutes: at once, until it is due"),
+    raised(Kind::NotEntitled, "an event whose source is not bound to its principal: at once"),
+    raised(
+        Kind::LateRefused,
+        "a fact that would change a period closed longer ago than the lateness limit (90 days): at once",
+    ),
+    raised(Kind::BadValue, "an event that cannot be read, or a field that cannot be taken: at once"),
+    raised(
+        Kind::Waiting,
+        "a fact whose companion is missing (a grant on an unknown GPU, a MIG UUID no inventory names, a placement without its allocation): until it comes",
+    ),
+    raised(Kind::UnknownTenant, "usage of a tenant that no business object names: from the first fact"),
+    raised(Kind::ReleaseWithoutGrant, "a release whose grant has not come: until it comes"),
+    raised(Kind::TransferAfterEnd, "a transfer at or after its allocation's end: at once"),
+    raised(Kind::ZeroLength, "an allocation that ends at the instant it starts: at once"),
+    raised(
+        Kind::EndBeforeStart,
+        "an allocation with releases before its start only: until one at or after it comes",
+    ),
+    named(
+        "owner_mismatch",
+        Severity::Warning,
+        "a process owner that differs from the allocation's runtime: from the first window",
+    ),
+    raised(
+        Kind::Contested,
+        "an allocation that touches slices another one holds: for as long as both would hold them",
+    ),
+    raised(
+        Kind::PlacementMismatch,
+        "a grant or placement that differs from the inventory, or devices beyond the granted count: from the first instant",
+    ),
+    raised(Kind::Oversubscribed, "shares of one unit that add up to more than 1: for as long as they do"),
+    raised(
+        Kind::Unconfirmed,
+        "a hold without release on a node unheard of for longer than the observation gap (15 minutes): until proof of life or the lease (1 hour) ends it",
+    ),
+    raised(
+        Kind::LostNode,
+        "a node unheard of for longer than the observation gap (15 minutes): until its next proof of life",
+    ),
+    raised(
+        Kind::Gap,
+        "a hole in a telemetry stream's sequence: from the first window after it until it is filled",
+    ),
+    named(
+        "clock_skew",
+        Severity::Warning,
+        "a source whose event times differ from receive times by more than 5 minutes: from the first event",
+    ),
+    named(
+        "unattributed",
+        Severity::Warning,
+        "measured use of a unit that no allocation holds: from the first window",
+    ),
+    named(
+        "foreign_process",
+        Severity::Critical,
+        "a process of another tenant on an exclusively held unit: from the first window",
+    ),
+    named(
+        "held_after_release",
+        Severity::Warning,
+        "a process of a released allocation still on its unit: from the first window that begins after the release",
+    ),
+    named(
+        "idle_allocation",
+        Severity::Info,
+        "an allocation without measured SM activity for 1 hour: until it is active",
+    ),
+    named("residue_unknown", Severity::Info, "a residue domain whose last holder is not known: once per GPU"),
+    named(
+        "residue_violation",
+        Severity::Critical,
+        "a grant to another tenant on a domain without passed, verified scrubs since the last holder's end: at the grant",
+    ),
+    named(
+        "scrub_missing",
+        Severity::Warning,
+        "two allocations of one tenant without a scrub or a record that it was skipped: at the second grant",
+    ),
+    named(
+        "scrub_late",
+        Severity::Warning,
+        "release to scrub start above 1 minute, or to passed above 10 minutes: once the limit is over",
+    ),
+    named("scrub_failed", Severity::Critical, "a scrub with the result failed: at its end"),
+    named(
+        "scrub_incomplete",
+        Severity::Warning,
+        "a scrub that is incomplete, or passed without full proof: at its end",
+    ),
+    named("scrub_skipped", Severity::Info, "a scrub skipped on record: at its time"),
+    raised(Kind::Unpriced, "charged usage of a SKU without a price: from the first microsecond"),
+];

@@ -1,0 +1,366 @@
+//! The command line, as the contract has it.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use gpuledger_domain::time::Instant;
+use std::path::PathBuf;
+
+/// Meters, bills and audits the tenants of a GPU cloud.
+#[derive(Debug, Parser)]
+#[command(name = "gpuledger", version, propagate_version = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Bring the database's schema up to date
+    Migrate,
+    /// Apply business objects from YAML files
+    Apply {
+        /// A file of YAML documents
+        #[arg(short, long = "file", required = true)]
+        file: Vec<PathBuf>,
+    },
+    /// Print business objects as YAML
+    Get {
+        /// Kind, such as Tenant
+        kind: String,
+        /// Id; all of the kind where none is given
+        id: Option<String>,
+        /// Format
+        #[arg(short, long, default_value = "yaml", value_parser = ["yaml", "json"])]
+        output: String,
+    },
+    /// Run the services until stopped
+    Serve {
+        /// Only these roles
+        #[arg(long, value_delimiter = ',', value_parser = ["api", "ledger"])]
+        only: Vec<String>,
+    },
+    /// Mint a development token
+    Token(TokenArgs),
+    /// Turn a public format into NDJSON events on standard output
+    Import(ImportArgs),
+    /// Send NDJSON events to Kafka
+    Publish {
+        /// NDJSON files; `-` for standard input
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Take NDJSON events straight into the ledger, without Kafka
+    Replay {
+        /// NDJSON files; `-` for standard input
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Horizon of the ledger afterwards; default: the newest accepted event time
+        #[arg(long, value_parser = time)]
+        as_of: Option<Instant>,
+        /// Time of acceptance; default: the clock
+        #[arg(long, value_parser = time)]
+        now: Option<Instant>,
+    },
+    /// Print accepted facts
+    Export {
+        /// What to export
+        #[command(subcommand)]
+        what: Export,
+    },
+    /// Report usage
+    Usage(UsageArgs),
+    /// The balance sheet of the fleet
+    Ledger {
+        /// What to do
+        #[command(subcommand)]
+        what: Ledger,
+    },
+    /// What a person should look at
+    Findings {
+        /// Horizon; default: the ledger's
+        #[arg(long, value_parser = time)]
+        as_of: Option<Instant>,
+        /// Format
+        #[arg(long, default_value = "table")]
+        format: Format,
+    },
+    /// Events that were not applied
+    Parked {
+        /// What to do
+        #[command(subcommand)]
+        what: Parked,
+    },
+    /// Billing periods
+    Period {
+        /// What to do
+        #[command(subcommand)]
+        what: Period,
+    },
+    /// Documents
+    Invoice {
+        /// What to do
+        #[command(subcommand)]
+        what: Invoice,
+    },
+    /// Explain an invoice line
+    Why {
+        /// Id of the line
+        line: String,
+        /// Format
+        #[arg(long, default_value = "table", value_parser = ["table", "json"])]
+        format: String,
+    },
+    /// The whole product on this machine, on a private Postgres
+    Demo(DemoArgs),
+}
+
+/// How to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For a person
+    Table,
+    /// For a program; stable
+    Json,
+    /// RFC 4180
+    Csv,
+}
+
+/// What to export.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Export {
+    /// All accepted facts as NDJSON: replayed elsewhere they give identical balances
+    Events {
+        /// Not before this time
+        #[arg(long, value_parser = time)]
+        from: Option<Instant>,
+        /// Before this time
+        #[arg(long, value_parser = time)]
+        to: Option<Instant>,
+    },
+}
+
+/// Options of `usage`.
+#[derive(Debug, Args)]
+pub(crate) struct UsageArgs {
+    /// From this time on
+    #[arg(long, value_parser = time)]
+    pub(crate) from: Instant,
+    /// Before this time
+    #[arg(long, value_parser = time)]
+    pub(crate) to: Instant,
+    /// Horizon; default: the ledger's
+    #[arg(long, value_parser = time)]
+    pub(crate) as_of: Option<Instant>,
+    /// Only this tenant
+    #[arg(long)]
+    pub(crate) tenant: Option<String>,
+    /// Only this project
+    #[arg(long)]
+    pub(crate) project: Option<String>,
+    /// tenant, project, sku, class, allocation, node, day, hour, month, label.NAME
+    #[arg(long, value_delimiter = ',', default_value = "tenant")]
+    pub(crate) group_by: Vec<String>,
+    /// Weight of whole-GPU equivalents
+    #[arg(long, default_value = "memory", value_parser = ["memory", "compute", "dominant"])]
+    pub(crate) weight: String,
+    /// Format
+    #[arg(long, default_value = "table")]
+    pub(crate) format: Format,
+}
+
+/// The balance sheet.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Ledger {
+    /// Where each GPU's slice-time stands
+    Balance {
+        /// From this time on
+        #[arg(long, value_parser = time)]
+        from: Instant,
+        /// Before this time
+        #[arg(long, value_parser = time)]
+        to: Instant,
+        /// Only this GPU
+        #[arg(long)]
+        gpu: Option<String>,
+        /// Horizon; default: the ledger's
+        #[arg(long, value_parser = time)]
+        as_of: Option<Instant>,
+        /// Format
+        #[arg(long, default_value = "table")]
+        format: Format,
+    },
+    /// Derive everything anew by a second, naive method and compare
+    Verify,
+}
+
+/// Parked events.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Parked {
+    /// List them
+    List {
+        /// Format
+        #[arg(long, default_value = "table")]
+        format: Format,
+    },
+    /// Try one again
+    Retry {
+        /// Its number; all where none is given
+        number: Option<i64>,
+    },
+    /// Give one up
+    Discard {
+        /// Its number
+        number: i64,
+        /// Why
+        #[arg(long)]
+        reason: String,
+    },
+}
+
+/// Billing periods.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Period {
+    /// Make drafts of a period that is over
+    Close {
+        /// Such as 2026-10
+        #[arg(long)]
+        period: String,
+        /// Only this tenant
+        #[arg(long)]
+        tenant: Option<String>,
+        /// Say what would be closed, change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// Which document.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// Id of a document
+    pub(crate) id: Option<String>,
+    /// Of this tenant
+    #[arg(long)]
+    pub(crate) tenant: Option<String>,
+    /// Of this period
+    #[arg(long)]
+    pub(crate) period: Option<String>,
+}
+
+/// Documents.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Invoice {
+    /// List documents
+    List {
+        /// Of this tenant
+        #[arg(long)]
+        tenant: Option<String>,
+        /// Of this period
+        #[arg(long)]
+        period: Option<String>,
+        /// Format
+        #[arg(long, default_value = "table")]
+        format: Format,
+    },
+    /// Show one
+    Show {
+        /// Which
+        #[command(flatten)]
+        which: Which,
+        /// Format
+        #[arg(long, default_value = "table")]
+        format: Format,
+    },
+    /// Give it its number; from then on it never changes
+    Issue {
+        /// Which
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Discard a draft
+    Discard {
+        /// Which
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Write it to standard output
+    Export {
+        /// Which
+        #[command(flatten)]
+        which: Which,
+        /// Format
+        #[arg(long, value_parser = ["html", "json", "csv"])]
+        format: String,
+    },
+}
+
+/// Options of `token`.
+#[derive(Debug, Args)]
+pub(crate) struct TokenArgs {
+    /// tenant, finance, platform, allocator, gateway, node, auditor or admin
+    #[arg(long)]
+    pub(crate) role: String,
+    /// Tenant of role `tenant`
+    #[arg(long)]
+    pub(crate) tenant: Option<String>,
+    /// Prefix of the sources it may speak for
+    #[arg(long)]
+    pub(crate) source: Option<String>,
+    /// Nodes it may speak of
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) nodes: Vec<String>,
+    /// Pools it may speak of
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) pools: Vec<String>,
+    /// Hours until it expires
+    #[arg(long, default_value_t = 12)]
+    pub(crate) hours: u32,
+}
+
+/// Options of `import`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Format
+    #[arg(value_parser = ["openb", "sacct", "nvidia-smi"])]
+    pub(crate) format: String,
+    /// Files
+    #[arg(required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// A column that becomes the tenant
+    #[arg(long)]
+    pub(crate) tenant_key: Option<String>,
+    /// YAML file with `kind: Mapping` documents
+    #[arg(long)]
+    pub(crate) mapping: Option<PathBuf>,
+    /// Zone of times that carry none
+    #[arg(long, default_value = "UTC")]
+    pub(crate) zone: String,
+    /// Instant of second 0, or of an inventory without a time
+    #[arg(long, value_parser = time)]
+    pub(crate) start: Option<Instant>,
+    /// Node of an inventory; default: the file's name
+    #[arg(long)]
+    pub(crate) node: Option<String>,
+}
+
+/// Options of `demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Format of the user's own file
+    #[arg(long, value_parser = ["sacct", "openb", "events"], requires = "path")]
+    pub(crate) from: Option<String>,
+    /// The user's own file
+    #[arg(requires = "from")]
+    pub(crate) path: Option<PathBuf>,
+    /// Price per hour, SKU=PRICE
+    #[arg(long)]
+    pub(crate) price: Vec<String>,
+    /// Keep database and bills in this folder
+    #[arg(long)]
+    pub(crate) keep: Option<PathBuf>,
+}
+
+fn time(text: &str) -> Result<Instant, String> {
+    gpuledger_wire::time::parse_time(text).map_err(|why| why.to_string())
+}

@@ -1,0 +1,37 @@
+//! What each command does.
+
+mod events;
+mod objects;
+mod parked;
+mod reports;
+
+use crate::cli::{Cli, Command, Export, Ledger};
+use crate::outcome::Outcome;
+use crate::settings::Settings;
+use anyhow::Result;
+use gpuledger_storage::{Db, Role, connect};
+
+/// Runs one command.
+pub(crate) async fn run(cli: Cli) -> Result<Outcome> {
+    let settings = Settings::load()?;
+    match cli.command {
+        Command::Migrate => objects::migrate(&settings).await,
+        Command::Apply { file } => objects::apply(&settings, &file).await,
+        Command::Get { kind, id, output } => objects::get(&settings, &kind, id.as_deref(), &output).await,
+        Command::Replay { files, as_of, now } => events::replay(&settings, &files, as_of, now).await,
+        Command::Export { what: Export::Events { from, to } } => events::export(&settings, from, to).await,
+        Command::Usage(args) => reports::usage(&settings, args).await,
+        Command::Ledger { what: Ledger::Balance { from, to, gpu, as_of, format } } => {
+            reports::balance(&settings, from, to, gpu.as_deref(), as_of, format).await
+        }
+        Command::Ledger { what: Ledger::Verify } => reports::verify(&settings).await,
+        Command::Findings { as_of, format } => reports::findings(&settings, as_of, format).await,
+        Command::Parked { what } => parked::run(&settings, what).await,
+        _ => anyhow::bail!("not wired yet"),
+    }
+}
+
+/// The database in the ledger's role.
+async fn writer(settings: &Settings) -> Result<Db> {
+    Ok(connect(settings.database_url()?, Role::Writer).await?)
+}

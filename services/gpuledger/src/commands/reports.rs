@@ -1,0 +1,216 @@
+//! Reports: usage, balance, verification, findings.
+
+use super::writer;
+use crate::cli::{Format, UsageArgs};
+use crate::outcome::{Outcome, Usage};
+use crate::settings::Settings;
+use crate::table;
+use crate::text::{say, say_err};
+use anyhow::Result;
+use gpuledger_books::findings::findings as gather_findings;
+use gpuledger_books::usage_json::{seconds_text, usage_json};
+use gpuledger_books::Books;
+use gpuledger_domain::finding::Finding;
+use gpuledger_domain::report::{GroupKey, ReportContext, UsageRow, Weight, usage_rows};
+use gpuledger_domain::share::Share;
+use gpuledger_domain::time::{Instant, Window};
+use gpuledger_domain::usage::UsageSpan;
+use gpuledger_ledger::balance::{BalanceRow, balance as fleet_balance};
+use gpuledger_ledger::verify::verify as verify_ledger;
+use serde_json::{Value, json};
+
+/// Loads the books and the horizon to look from.
+async fn books_at(settings: &Settings, as_of: Option<Instant>) -> Result<(Books, Instant, gpuledger_storage::Tx)> {
+    let db = writer(settings).await?;
+    let mut tx = db.snapshot().await?;
+    let books = Books::load(&mut tx).await?;
+    // A ledger nothing was replayed into has no horizon: every report is empty there.
+    let horizon = as_of.or(books.horizon).unwrap_or(Instant::from_micros(0));
+    Ok((books, horizon, tx))
+}
+
+fn window(from: Instant, to: Instant) -> Result<Window> {
+    Ok(Window::new(from, to).ok_or_else(|| Usage(format!("--from {from} is not before --to {to}")))?)
+}
+
+/// Reports usage.
+pub(crate) async fn usage(settings: &Settings, args: UsageArgs) -> Result<Outcome> {
+    let window = window(args.from, args.to)?;
+    let keys = group_keys(&args.group_by)?;
+    let (books, as_of, _tx) = books_at(settings, args.as_of).await?;
+    let ledger = books.attribute(as_of);
+    let wanted = |span: &UsageSpan| {
+        args.tenant.as_deref().is_none_or(|tenant| span.tenant.as_str() == tenant)
+            && args.project.as_deref().is_none_or(|p| span.project.as_ref().is_some_and(|own| own.as_str() == p))
+    };
+    let spans: Vec<UsageSpan> = ledger.spans.iter().filter(|span| wanted(span)).cloned().collect();
+    let weight = match args.weight.as_str() {
+        "compute" => Weight::Compute,
+        "dominant" => Weight::Dominant,
+        _ => Weight::Memory,
+    };
+    let allocations = ledger.allocations.iter().map(|view| (view.allocation.as_str(), view)).collect();
+    let context = ReportContext { zones: books.objects.zones(), allocations, weight };
+    let rows = usage_rows(&spans, window, &keys, &context);
+    print_usage(&args, as_of, &keys, &rows)?;
+    Ok(Outcome::Done)
+}
+
+fn group_keys(words: &[String]) -> Result<Vec<GroupKey>> {
+    let read = |word: &String| {
+        let wrong = || Usage(format!("--group-by {word}: want tenant, project, sku, class, allocation, node, day, hour, month or label.NAME"));
+        GroupKey::parse(word).ok_or_else(wrong)
+    };
+    Ok(words.iter().map(read).collect::<Result<Vec<_>, _>>()?)
+}
+
+fn print_usage(args: &UsageArgs, as_of: Instant, keys: &[GroupKey], rows: &[UsageRow]) -> Result<()> {
+    let json = usage_json(args.from, args.to, as_of, keys, rows);
+    match args.format {
+        Format::Json => say(&serde_json::to_string_pretty(&json)?),
+        Format::Csv => say(csv_of(&headings(keys), &json["rows"])?.trim_end()),
+        Format::Table => {
+            let names: Vec<String> = keys.iter().map(GroupKey::name).collect();
+            let numbers = ["allocated h", "unit h", "GPU h"];
+            let all: Vec<&str> = names.iter().map(String::as_str).chain(numbers).collect();
+            say(&table::render(&all, &numbers, &rows.iter().map(usage_cells).collect::<Vec<_>>()));
+        }
+    }
+    Ok(())
+}
+
+fn headings(keys: &[GroupKey]) -> Vec<String> {
+    let quantities =
+        ["allocated_us", "unit_seconds", "gpu_seconds", "compute_slice_us", "memory_slice_us", "sm_active_us", "quality"];
+    keys.iter().map(GroupKey::name).chain(quantities.map(str::to_owned)).collect()
+}
+
+fn usage_cells(row: &UsageRow) -> Vec<String> {
+    let hours = |us: Share| hours_text(us);
+    let keys = row.keys.iter().map(|key| key.clone().unwrap_or_else(|| "–".to_owned()));
+    let quantities = [Share::from_integer(row.allocated_us), Share::from_integer(row.billed_us), row.gpu_us];
+    keys.chain(quantities.map(hours)).collect()
+}
+
+/// Hours with three places, for people; JSON and CSV are exact.
+pub(crate) fn hours_text(us: Share) -> String {
+    let thousandths = (us / Share::from_integer(3_600_000)).round().to_integer();
+    format!("{}.{:03}", thousandths / 1000, thousandths % 1000)
+}
+
+/// CSV of JSON rows; null is an empty field.
+fn csv_of(headings: &[String], rows: &Value) -> Result<String> {
+    let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+    writer.write_record(headings)?;
+    for row in rows.as_array().into_iter().flatten() {
+        writer.write_record(headings.iter().map(|name| row[name].as_str().unwrap_or_default()))?;
+    }
+    Ok(String::from_utf8(writer.into_inner()?)?)
+}
+
+/// Where each GPU's slice-time stands.
+pub(crate) async fn balance(
+    settings: &Settings,
+    from: Instant,
+    to: Instant,
+    gpu: Option<&str>,
+    as_of: Option<Instant>,
+    format: Format,
+) -> Result<Outcome> {
+    let window = window(from, to)?;
+    let (books, horizon, mut tx) = books_at(settings, as_of).await?;
+    let rows = fleet_balance(&mut tx, &books, horizon, window, gpu).await?;
+    let json: Vec<Value> = rows.iter().map(balance_json).collect();
+    let headings = ["gpu", "account", "tenant", "compute_slice_us", "memory_slice_us"];
+    match format {
+        Format::Json => say(&serde_json::to_string_pretty(
+            &json!({"from": from.to_string(), "to": to.to_string(), "as_of": horizon.to_string(), "rows": json}),
+        )?),
+        Format::Csv => say(csv_of(&headings.map(str::to_owned), &Value::Array(json))?.trim_end()),
+        Format::Table => {
+            let cells: Vec<Vec<String>> = rows.iter().map(balance_cells).collect();
+            say(&table::render(&["GPU", "account", "tenant", "compute slice h", "memory slice h"], &["compute slice h", "memory slice h"], &cells));
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn balance_json(row: &BalanceRow) -> Value {
+    json!({
+        "gpu": row.gpu.as_str(),
+        "account": row.account,
+        "tenant": row.tenant.as_ref().map(ToString::to_string),
+        "compute_slice_us": row.compute_slice_us.to_string(),
+        "memory_slice_us": row.memory_slice_us.to_string(),
+    })
+}
+
+fn balance_cells(row: &BalanceRow) -> Vec<String> {
+    let tenant = row.tenant.as_ref().map_or_else(|| "–".to_owned(), ToString::to_string);
+    let hours = |us: i128| hours_text(Share::from_integer(us));
+    vec![row.gpu.to_string(), row.account.clone(), tenant, hours(row.compute_slice_us), hours(row.memory_slice_us)]
+}
+
+/// Derives everything anew by the second, naive method and compares.
+pub(crate) async fn verify(settings: &Settings) -> Result<Outcome> {
+    let db = writer(settings).await?;
+    let verdict = verify_ledger(&db).await?;
+    for difference in verdict.differences.iter().take(50) {
+        say_err(difference);
+    }
+    let more = verdict.differences.len().saturating_sub(50);
+    if more > 0 {
+        say_err(&format!("… and {more} more"));
+    }
+    let counts = format!(
+        "{} GPUs, {} journals, {} sums, {} allocations of unplaced units",
+        verdict.gpus, verdict.journals, verdict.sums, verdict.unplaced
+    );
+    if verdict.holds() {
+        say(&format!("the ledger holds: {counts}, derived anew by the naive painter, are equal"));
+        return Ok(Outcome::Done);
+    }
+    say_err(&format!("the ledger does not hold: {} differences in {counts}", verdict.differences.len()));
+    Ok(Outcome::No)
+}
+
+/// What a person should look at.
+pub(crate) async fn findings(settings: &Settings, as_of: Option<Instant>, format: Format) -> Result<Outcome> {
+    let (books, horizon, mut tx) = books_at(settings, as_of).await?;
+    let ledger = books.attribute(horizon);
+    let mut findings = gather_findings(&mut tx, &books, &ledger, horizon).await?;
+    let findings = findings.into_vec();
+    let json: Vec<Value> = findings.iter().map(finding_json).collect();
+    let headings = ["kind", "severity", "subject", "since", "until", "detail"];
+    match format {
+        Format::Json => say(&serde_json::to_string_pretty(&json!({"as_of": horizon.to_string(), "findings": json}))?),
+        Format::Csv => say(csv_of(&headings.map(str::to_owned), &Value::Array(json))?.trim_end()),
+        Format::Table => {
+            let cells: Vec<Vec<String>> = findings.iter().map(finding_cells).collect();
+            say(&table::render(&headings, &[], &cells));
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    json!({
+        "kind": finding.kind.as_str(),
+        "severity": finding.kind.severity().as_str(),
+        "subject": finding.subject,
+        "since": finding.since.to_string(),
+        "until": finding.until.map(|until| until.to_string()),
+        "detail": finding.detail,
+    })
+}
+
+fn finding_cells(finding: &Finding) -> Vec<String> {
+    let until = finding.until.map_or_else(|| "–".to_owned(), |until| until.to_string());
+    let words = [finding.kind.as_str(), finding.kind.severity().as_str()].map(str::to_owned);
+    words.into_iter().chain([finding.subject.clone(), finding.since.to_string(), until, finding.detail.clone()]).collect()
+}
+
+/// Seconds as text, for sums in sentences.
+pub(crate) fn seconds(us: i128) -> String {
+    seconds_text(Share::from_integer(us))
+}

@@ -1,0 +1,86 @@
+//! Process settings: one TOML file (`GPULEDGER_CONFIG`, else `gpuledger.toml` where it is there) and `GPULEDGER_…` variables. Unknown keys
+//! and all faults are reported at once.
+
+use crate::outcome::Usage;
+use anyhow::Result;
+use figment::Figment;
+use figment::providers::{Env, Format, Toml};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// What a process needs to know.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Settings {
+    /// Postgres, as `postgres://…`; `DATABASE_URL` serves too. Never printed.
+    pub(crate) database_url: Option<String>,
+    /// Postgres as the API logs in; without it the API takes its role on the same login.
+    pub(crate) api_database_url: Option<String>,
+    /// Kafka brokers; `KAFKA_BOOTSTRAP` serves too.
+    pub(crate) kafka_bootstrap: Option<String>,
+    /// Name of the ledger's consumer group.
+    pub(crate) kafka_group: String,
+    /// Stable name of this process in the group (static membership).
+    pub(crate) instance: String,
+    /// Address of the API.
+    pub(crate) api_bind: String,
+    /// Address of health and metrics.
+    pub(crate) admin_bind: String,
+    /// PEM file with the key that verifies tokens; `token` signs with its private part.
+    pub(crate) jwt_key_file: Option<PathBuf>,
+    /// Log filter.
+    pub(crate) log: String,
+    /// The clock of tests (read by the clock itself; named here so that it is no unknown key).
+    pub(crate) now: Option<String>,
+    /// Path of the settings file (read before this).
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            database_url: None,
+            api_database_url: None,
+            kafka_bootstrap: None,
+            kafka_group: "gpuledger-ledger".into(),
+            instance: "ledger-0".into(),
+            api_bind: "127.0.0.1:8080".into(),
+            admin_bind: "127.0.0.1:9090".into(),
+            jwt_key_file: None,
+            log: "info".into(),
+            now: None,
+            config: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    /// Every unknown key and wrong value, with where it stands.
+    pub(crate) fn load() -> Result<Self> {
+        let file = std::env::var_os("GPULEDGER_CONFIG").map(PathBuf::from);
+        if let Some(missing) = file.as_ref().filter(|path| !path.is_file()) {
+            return Err(Usage(format!("GPULEDGER_CONFIG names {}, which is no file", missing.display())).into());
+        }
+        let file = file.unwrap_or_else(|| PathBuf::from("gpuledger.toml"));
+        let figment = Figment::new().merge(Toml::file(file)).merge(Env::prefixed("GPULEDGER_"));
+        let mut settings: Self = figment.extract().map_err(|faults| {
+            let lines: Vec<String> = faults.into_iter().map(|fault| fault.to_string()).collect();
+            Usage(format!("settings: {}", lines.join("; ")))
+        })?;
+        settings.database_url = settings.database_url.or_else(|| std::env::var("DATABASE_URL").ok());
+        settings.kafka_bootstrap = settings.kafka_bootstrap.or_else(|| std::env::var("KAFKA_BOOTSTRAP").ok());
+        Ok(settings)
+    }
+
+    /// Where the database is.
+    ///
+    /// # Errors
+    /// Nobody said.
+    pub(crate) fn database_url(&self) -> Result<&str> {
+        let missing = || Usage("no database: set DATABASE_URL or `database_url` in gpuledger.toml".into());
+        Ok(self.database_url.as_deref().ok_or_else(missing)?)
+    }
+}

@@ -1,0 +1,19 @@
+//! Tables a person reads: right-aligned numbers, no frames around frames.
+
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+
+/// A table with these headings; columns named in `numbers` are aligned to the right.
+pub(crate) fn render(headings: &[&str], numbers: &[&str], rows: &[Vec<String>]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Disabled);
+    let align = |index: usize, text: &str| {
+        let cell = Cell::new(text);
+        let numeric = headings.get(index).is_some_and(|heading| numbers.contains(heading));
+        if numeric { cell.set_alignment(CellAlignment::Right) } else { cell }
+    };
+    table.set_header(headings.iter().enumerate().map(|(index, text)| align(index, text)));
+    for row in rows {
+        table.add_row(row.iter().enumerate().map(|(index, text)| align(index, text)));
+    }
+    table.to_string()
+}

@@ -1,0 +1,155 @@
+//! One batch of events, one transaction.
+
+use crate::decide::{Closed, Decision, conflict, decide};
+use crate::error::LedgerError;
+use crate::incoming::Incoming;
+use crate::{RULE_SET, models, parking, post, telemetry};
+use gpuledger_books::scope::{Scope, gather};
+use gpuledger_domain::time::Instant;
+use gpuledger_storage::facts::{Inserted, NewFact, insert_facts};
+use gpuledger_storage::locks::{give_back, hold, key_of};
+use gpuledger_storage::{Tx, closes, state};
+use gpuledger_wire::{Event, EventData};
+use std::collections::BTreeSet;
+
+/// What became of a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Facts that stand now.
+    pub accepted: u64,
+    /// Telemetry windows that count now.
+    pub windows: u64,
+    /// Repetitions, which change nothing.
+    pub repeated: u64,
+    /// Kept aside.
+    pub parked: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.accepted += other.accepted;
+        self.windows += other.windows;
+        self.repeated += other.repeated;
+        self.parked += other.parked;
+    }
+}
+
+/// What a batch did: its tally and the newest time it accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Counts.
+    pub tally: Tally,
+    /// Newest time of an accepted fact or window.
+    pub newest: Option<Instant>,
+}
+
+/// Applies a batch in the caller's transaction; the caller adds offsets and commits.
+///
+/// # Errors
+/// The database. A bad event is parked, not an error.
+pub async fn apply(
+    tx: &mut Tx,
+    incoming: &[Incoming],
+    now: Instant,
+    context: &BatchContext,
+) -> Result<Applied, LedgerError> {
+    closes::hold_open(tx).await?;
+    let mut keys = keys_of_batch(incoming);
+    loop {
+        hold(tx, &keys).await?;
+        let (applied, scope) = take_in(tx, incoming, now, context).await?;
+        let needed: BTreeSet<i32> = scope.subjects.iter().map(|subject| key_of(subject)).chain(keys.iter().copied()).collect();
+        if needed.is_subset(&keys) {
+            let horizon = state::load(tx).await?.horizon_us.map(Instant::from_micros);
+            if let Some(horizon) = horizon {
+                settle(tx, &scope, context, horizon).await?;
+            }
+            return Ok(applied);
+        }
+        // What stands already leads further than the batch itself names: begin again with all locks, lowest first.
+        give_back(tx).await?;
+        keys = needed;
+    }
+}
+
+/// What every batch needs to know besides its events.
+#[derive(Clone, Debug, Default)]
+pub struct BatchContext {
+    /// Names of products and times of silence.
+    pub books: gpuledger_books::Terms,
+    /// Periods that were closed.
+    pub closed: Vec<Closed>,
+}
+
+/// Posts journals and read models of what the scope covers.
+pub(crate) async fn settle(
+    tx: &mut Tx,
+    scope: &Scope,
+    context: &BatchContext,
+    horizon: Instant,
+) -> Result<(), LedgerError> {
+    if scope.gpus.is_empty() && scope.allocations.is_empty() {
+        return Ok(());
+    }
+    let ledger = context.books.attribute_gpus(&scope.facts, horizon, &scope.gpus);
+    post::post(tx, &ledger, &scope.gpus, context.books.settings, horizon).await?;
+    models::replace(tx, &ledger, scope).await
+}
+
+async fn take_in(
+    tx: &mut Tx,
+    incoming: &[Incoming],
+    now: Instant,
+    context: &BatchContext,
+) -> Result<(Applied, Scope), LedgerError> {
+    let mut applied = Applied::default();
+    let mut admitted: Vec<(&Incoming, &Event)> = Vec::new();
+    let mut windows: Vec<(&Incoming, &Event)> = Vec::new();
+    let mut parked = Vec::new();
+    for one in incoming {
+        match decide(one, now, &context.closed) {
+            Decision::Admit(event) if matches!(event.data, EventData::TelemetryWindow(_)) => windows.push((one, event)),
+            Decision::Admit(event) => admitted.push((one, event)),
+            Decision::Park(parking) => parked.push((one, parking)),
+        }
+    }
+    let facts: Vec<NewFact> = admitted.iter().map(|(_, event)| new_fact(event, now)).collect();
+    let mut seeds = BTreeSet::new();
+    for ((one, event), (fact, became)) in admitted.iter().zip(facts.iter().zip(insert_facts(tx, &facts).await?)) {
+        match became {
+            Inserted::New { .. } => {
+                applied.tally.accepted += 1;
+                applied.newest = applied.newest.max(Some(event.time));
+                seeds.extend(fact.subjects.iter().cloned());
+            }
+            Inserted::Exists { digest, .. } if digest == fact.digest => applied.tally.repeated += 1,
+            Inserted::Exists { .. } => parked.push((one, conflict(event))),
+        }
+    }
+    let counted = telemetry::take_in(tx, &windows).await?;
+    applied.tally.windows += counted.new;
+    applied.tally.repeated += counted.repeated;
+    applied.newest = applied.newest.max(counted.newest);
+    applied.tally.parked += parking::park(tx, &parked, now).await?;
+    let scope = gather(tx, &seeds).await?;
+    Ok((applied, scope))
+}
+
+fn new_fact(event: &Event, now: Instant) -> NewFact {
+    NewFact {
+        source: event.source.clone(),
+        id: event.id.clone(),
+        kind: event.type_name().to_owned(),
+        at_us: event.time.as_micros(),
+        received_at_us: now.as_micros(),
+        rule_set: RULE_SET.to_owned(),
+        digest: event.content_digest(),
+        body: event.canonical_bytes(),
+        subjects: event.subjects(),
+    }
+}
+
+fn keys_of_batch(incoming: &[Incoming]) -> BTreeSet<i32> {
+    let events = incoming.iter().filter_map(|one| one.event.as_ref().ok());
+    events.flat_map(Event::subjects).map(|subject| key_of(&subject)).collect()
+}

@@ -1,0 +1,44 @@
+//! What can go wrong in the ledger. A bad event is no error: it is parked.
+
+use gpuledger_books::BooksError;
+use gpuledger_storage::StorageError;
+use gpuledger_storage::retry::Retryable;
+
+/// The ledger cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The database said no.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The books cannot be read.
+    #[error(transparent)]
+    Books(#[from] BooksError),
+    /// An input file cannot be read.
+    #[error("{file}: {source}")]
+    Input {
+        /// Which.
+        file: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The broker said no.
+    #[error(transparent)]
+    Messaging(#[from] gpuledger_messaging::MessagingError),
+    /// The clock was put back.
+    #[error("the clock says {now}, but this ledger has already seen {seen}: GPULEDGER_NOW and --now never go back")]
+    ClockWentBack {
+        /// What it says.
+        now: gpuledger_domain::time::Instant,
+        /// What was seen.
+        seen: gpuledger_domain::time::Instant,
+    },
+}
+
+impl Retryable for LedgerError {
+    fn is_retryable(&self) -> bool {
+        match self {
+            Self::Storage(error) | Self::Books(BooksError::Storage(error)) => error.is_transient(),
+            Self::Books(_) | Self::Input { .. } | Self::Messaging(_) | Self::ClockWentBack { .. } => false,
+        }
+    }
+}

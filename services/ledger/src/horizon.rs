@@ -1,0 +1,80 @@
+//! The horizon: how far the ledger has come. Moving it makes facts act, ends holds of lost nodes, and finishes hours.
+
+use crate::batch::{BatchContext, settle};
+use crate::error::LedgerError;
+use crate::{RULE_SET, decide};
+use gpuledger_books::scope::Scope;
+use gpuledger_books::{Terms, facts as stored_facts};
+use gpuledger_domain::fact::{Fact, FactBody, GrantUnit};
+use gpuledger_domain::ids::GpuId;
+use gpuledger_domain::time::Instant;
+use gpuledger_storage::locks::{LOCK_KEYS, hold};
+use gpuledger_storage::{Db, Tx, closes, state};
+use std::collections::BTreeSet;
+
+/// Moves the horizon to `to` (never back) and settles the whole ledger there, in one transaction.
+///
+/// # Errors
+/// The database.
+pub async fn advance(db: &Db, to: Instant) -> Result<Instant, LedgerError> {
+    let mut tx = db.begin().await?;
+    closes::hold_open(&mut tx).await?;
+    let all = (0..LOCK_KEYS).filter_map(|key| i32::try_from(key).ok()).collect();
+    hold(&mut tx, &all).await?;
+    let horizon = Instant::from_micros(state::advance_horizon(&mut tx, to.as_micros(), RULE_SET).await?);
+    let context = context(&mut tx).await?;
+    let scope = whole(&mut tx).await?;
+    settle(&mut tx, &scope, &context, horizon).await?;
+    tx.commit().await?;
+    Ok(horizon)
+}
+
+/// The server clock as the database has seen it: it never goes back.
+///
+/// # Errors
+/// The database, or a clock that was put back.
+pub async fn accept_clock(db: &Db, now: Instant) -> Result<(), LedgerError> {
+    let mut tx = db.begin().await?;
+    let seen = Instant::from_micros(state::advance_clock(&mut tx, now.as_micros()).await?);
+    tx.commit().await?;
+    if seen > now { Err(LedgerError::ClockWentBack { now, seen }) } else { Ok(()) }
+}
+
+/// What every batch needs to know besides its events, as it stands now.
+///
+/// # Errors
+/// The database.
+pub async fn context(tx: &mut Tx) -> Result<BatchContext, LedgerError> {
+    let objects = gpuledger_books::objects::load(tx).await?;
+    let closed = gpuledger_books::closed_periods(tx, &objects).await?;
+    let closed = closed.into_iter().map(|(window, closed_at)| decide::Closed { window, closed_at }).collect();
+    Ok(BatchContext { books: Terms { skus: objects.sku_book(), ..Terms::default() }, closed })
+}
+
+/// The whole ledger as one scope.
+async fn whole(tx: &mut Tx) -> Result<Scope, LedgerError> {
+    let facts = stored_facts::load_all(tx).await?;
+    let mut scope = Scope { facts, ..Scope::default() };
+    for fact in &scope.facts {
+        scope.gpus.extend(gpus_of(fact));
+        if let FactBody::Granted(grant) = &fact.body {
+            scope.allocations.insert(grant.allocation.to_string());
+        }
+    }
+    Ok(scope)
+}
+
+fn gpus_of(fact: &Fact) -> BTreeSet<GpuId> {
+    match &fact.body {
+        FactBody::Inventory(inventory) => inventory.gpus.iter().map(|g| g.gpu.clone()).collect(),
+        FactBody::Granted(grant) => grant
+            .units
+            .iter()
+            .filter_map(|unit| match unit {
+                GrantUnit::Placed(placed) => Some(placed.gpu.clone()),
+                GrantUnit::Unplaced { .. } => None,
+            })
+            .collect(),
+        _ => BTreeSet::new(),
+    }
+}

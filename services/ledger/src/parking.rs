@@ -1,0 +1,78 @@
+//! Events kept aside, with their reason; the same one is kept once.
+
+use crate::batch::{Tally, apply};
+use crate::decide::{Parking, SKEW_BOUND_US};
+use crate::error::LedgerError;
+use crate::horizon;
+use crate::incoming::Incoming;
+use gpuledger_domain::time::Instant;
+use gpuledger_storage::parked::{self, Decision, NewParked, ParkedRow};
+use gpuledger_storage::{Db, Tx};
+
+/// Parks events; returns how many were not parked before.
+pub(crate) async fn park(tx: &mut Tx, events: &[(&Incoming, Parking)], now: Instant) -> Result<u64, LedgerError> {
+    let rows: Vec<NewParked> = events.iter().map(|(incoming, parking)| row(incoming, parking, now)).collect();
+    let new = parked::insert(tx, &rows).await?;
+    Ok(new)
+}
+
+fn row(incoming: &Incoming, parking: &Parking, now: Instant) -> NewParked {
+    let (source, id, at) = match &incoming.event {
+        Ok(event) => (Some(event.source.clone()), Some(event.id.clone()), Some(event.time)),
+        Err(error) => (error.about.source.clone(), error.about.id.clone(), error.about.time),
+    };
+    let storable = |name: Option<String>| name.filter(|n| gpuledger_storage::facts::is_storable_name(n));
+    NewParked {
+        reason: parking.reason.to_owned(),
+        detail: parking.detail.clone(),
+        source: storable(source),
+        id: storable(id),
+        subject: parking.subject.clone(),
+        at_us: at.map(Instant::as_micros),
+        received_at_us: now.as_micros(),
+        origin: incoming.origin.clone(),
+        body: incoming.raw.clone(),
+        retry_of: incoming.retry_of,
+    }
+}
+
+/// Takes parked events of the future in again whose time has come.
+pub(crate) async fn retry_due(db: &Db, now: Instant) -> Result<Tally, LedgerError> {
+    let mut tx = db.begin().await?;
+    let due: Vec<ParkedRow> = parked::open(&mut tx).await?.into_iter().filter(|row| is_due(row, now)).collect();
+    let tally = take_again(&mut tx, &due, now, "its time has come").await?;
+    tx.commit().await?;
+    Ok(tally)
+}
+
+/// Takes parked events in again: one by its number, or all. Each retry is a recorded decision; what is still wrong is parked anew.
+///
+/// # Errors
+/// The database.
+pub async fn retry(db: &Db, number: Option<i64>, now: Instant) -> Result<Tally, LedgerError> {
+    let mut tx = db.begin().await?;
+    let open = parked::open(&mut tx).await?;
+    let chosen: Vec<ParkedRow> = open.into_iter().filter(|row| number.is_none_or(|n| n == row.seq)).collect();
+    let tally = take_again(&mut tx, &chosen, now, "retried by hand").await?;
+    tx.commit().await?;
+    Ok(tally)
+}
+
+fn is_due(row: &ParkedRow, now: Instant) -> bool {
+    row.reason == "future" && row.at_us.is_some_and(|at| Instant::from_micros(at) <= now.plus(SKEW_BOUND_US))
+}
+
+async fn take_again(tx: &mut Tx, rows: &[ParkedRow], now: Instant, why: &str) -> Result<Tally, LedgerError> {
+    if rows.is_empty() {
+        return Ok(Tally::default());
+    }
+    for row in rows {
+        parked::decide(tx, row.seq, Decision::Retried, why, now.as_micros()).await?;
+    }
+    let incoming: Vec<Incoming> = rows
+        .iter()
+        .map(|row| Incoming { retry_of: Some(row.seq), ..Incoming::trusted(row.body.clone(), row.origin.clone()) })
+        .collect();
+    let context = horizon::context(tx).await?;
+    Ok(apply(tx, &incoming, now, &context).await?.tally)
+}

@@ -1,0 +1,182 @@
+//! Verification: everything derived anew by the naive painter and compared with what stands. The painter shares no code with attribution.
+
+use crate::error::LedgerError;
+use gpuledger_books::{Books, Terms};
+use gpuledger_domain::attribution::Attribution;
+use gpuledger_domain::fact::{Account, Settings};
+use gpuledger_domain::ids::{AllocationId, GpuId, TenantId};
+use gpuledger_domain::journal::{journals, postable_until};
+use gpuledger_domain::time::{HOUR_US, Instant};
+use gpuledger_painter::{Totals, TotalsKey, paint, unplaced};
+use gpuledger_storage::{Db, journals as posted};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What verification found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// GPUs compared.
+    pub gpus: usize,
+    /// Journals (GPU and hour) that stand in the database.
+    pub journals: usize,
+    /// Sums compared, one per GPU, hour, account, tenant and allocation.
+    pub sums: usize,
+    /// Allocations of unplaced units compared.
+    pub unplaced: usize,
+    /// Every difference, in words.
+    pub differences: Vec<String>,
+}
+
+/// Compares posted journals, the ledger computed from facts, and the read model with what the naive painter finds.
+///
+/// # Errors
+/// The database.
+pub async fn verify(db: &Db) -> Result<Verdict, LedgerError> {
+    let mut tx = db.snapshot().await?;
+    let books = Books::load(&mut tx).await?;
+    let Some(horizon) = books.horizon else { return Ok(Verdict::default()) };
+    let terms = &books.terms;
+    let painted = paint(&books.facts, &terms.geometry, &terms.settings, horizon).totals();
+    let computed = terms.attribute(&books.facts, horizon);
+    let mut verdict = Verdict { gpus: computed.gpus.len(), sums: painted.len(), ..Verdict::default() };
+    verdict.compare("computed", &painted, &totals_of(&computed));
+    let until = postable_until(horizon, terms.settings);
+    let (stands, journals) = posted_totals(&mut tx, until).await?;
+    verdict.journals = journals;
+    let due: Totals = painted.iter().filter(|((_, hour, ..), _)| *hour < until).map(|(k, v)| (k.clone(), *v)).collect();
+    verdict.compare("posted", &due, &stands);
+    verdict.compare_unplaced(&books, terms, &computed, horizon);
+    verdict.check_read_model(&mut tx, &computed).await?;
+    Ok(verdict)
+}
+
+/// Sums of the computed ledger per GPU, hour, account, tenant and allocation.
+pub fn totals_of(ledger: &Attribution) -> Totals {
+    let mut totals = Totals::new();
+    for (gpu, timeline) in &ledger.gpus {
+        for journal in journals(gpu, timeline, Instant::MAX) {
+            for entry in &journal.entries {
+                let owner = entry.owner.as_ref();
+                let key = (
+                    gpu.clone(),
+                    journal.hour,
+                    entry.account,
+                    owner.map(|o| o.tenant.clone()),
+                    owner.map(|o| o.allocation.clone()),
+                );
+                let part = i128::from(entry.part_us);
+                let sum = totals.entry(key).or_default();
+                sum.0 += part * i128::from(entry.compute_slices);
+                sum.1 += part * i128::from(entry.memory_mask.count_ones());
+            }
+        }
+    }
+    totals.retain(|_, sum| *sum != (0, 0));
+    totals
+}
+
+async fn posted_totals(tx: &mut gpuledger_storage::Tx, until: Instant) -> Result<(Totals, usize), LedgerError> {
+    let mut totals = Totals::new();
+    let mut journals = BTreeSet::new();
+    for gpu in posted::gpus(tx).await? {
+        for (hour_us, row) in posted::last_entries(tx, &gpu, i64::MIN, until.as_micros()).await? {
+            journals.insert((gpu.clone(), hour_us));
+            let Some(account) = account_of(&row.account) else { continue };
+            let key = (
+                GpuId::new(&gpu),
+                Instant::from_micros(hour_us),
+                account,
+                row.tenant.as_deref().map(TenantId::new),
+                row.allocation.as_deref().map(AllocationId::new),
+            );
+            let sum = totals.entry(key).or_default();
+            sum.0 += i128::from(row.compute_slice_us());
+            sum.1 += i128::from(row.memory_slice_us());
+        }
+    }
+    totals.retain(|_, sum| *sum != (0, 0));
+    Ok((totals, journals.len()))
+}
+
+fn account_of(word: &str) -> Option<Account> {
+    let all = [
+        Account::Tenant,
+        Account::Idle,
+        Account::Stranded,
+        Account::Scrub,
+        Account::Quarantine,
+        Account::Fault,
+        Account::Maintenance,
+        Account::Unobserved,
+    ];
+    all.into_iter().find(|account| account.as_str() == word)
+}
+
+impl Verdict {
+    /// Whether nothing differs.
+    pub fn holds(&self) -> bool {
+        self.differences.is_empty()
+    }
+
+    fn compare(&mut self, what: &str, painted: &Totals, other: &Totals) {
+        let keys: BTreeSet<&TotalsKey> = painted.keys().chain(other.keys()).collect();
+        for key in keys {
+            let (wanted, found) = (painted.get(key).copied().unwrap_or_default(), other.get(key).copied().unwrap_or_default());
+            if wanted != found {
+                let (gpu, hour, account, tenant, allocation) = key;
+                let whose = match (tenant, allocation) {
+                    (Some(tenant), Some(allocation)) => format!(" {tenant} {allocation}"),
+                    _ => String::new(),
+                };
+                self.differences.push(format!(
+                    "{what}: {gpu} {hour} {}{whose}: {} / {} slice-us, the painter finds {} / {}",
+                    account.as_str(),
+                    found.0,
+                    found.1,
+                    wanted.0,
+                    wanted.1
+                ));
+            }
+        }
+    }
+
+    fn compare_unplaced(&mut self, books: &Books, terms: &Terms, computed: &Attribution, horizon: Instant) {
+        let painted = unplaced(&books.facts, &terms.geometry, horizon);
+        let mut spans: BTreeMap<&AllocationId, (i128, i128)> = BTreeMap::new();
+        for span in computed.spans.iter().filter(|span| span.place.is_none()) {
+            let sum = spans.entry(&span.allocation).or_default();
+            sum.0 += span.allocated_us();
+            sum.1 += span.billed_us();
+        }
+        self.unplaced = painted.len();
+        let keys: BTreeSet<&AllocationId> = painted.keys().chain(spans.keys().copied()).collect();
+        for key in keys {
+            let wanted = painted.get(key).map_or((0, 0), |time| (time.held_us, time.billed_us));
+            let found = spans.get(key).copied().unwrap_or_default();
+            if wanted != found {
+                self.differences.push(format!("unplaced: {key}: {found:?} us held and billed, the painter finds {wanted:?}"));
+            }
+        }
+    }
+
+    /// The read model the API answers from says the same as the ledger computed from facts.
+    async fn check_read_model(&mut self, tx: &mut gpuledger_storage::Tx, computed: &Attribution) -> Result<(), LedgerError> {
+        let stands = gpuledger_books::spans::load(tx).await?;
+        let key = |span: &gpuledger_domain::usage::UsageSpan| (span.allocation.clone(), span.unit, span.window);
+        let wanted: BTreeMap<_, _> = computed.spans.iter().map(|span| (key(span), span)).collect();
+        let found: BTreeMap<_, _> = stands.iter().map(|span| (key(span), span)).collect();
+        for (key, span) in &wanted {
+            if found.get(key) != Some(span) {
+                self.differences.push(format!("read model: {} unit {} {} is not as computed", key.0, key.1, key.2));
+            }
+        }
+        for key in found.keys().filter(|key| !wanted.contains_key(*key)) {
+            self.differences.push(format!("read model: {} unit {} {} should not stand", key.0, key.1, key.2));
+        }
+        Ok(())
+    }
+}
+
+/// Start of the first hour that is not posted at a horizon.
+pub fn posted_until(horizon: Instant, settings: Settings) -> Instant {
+    postable_until(horizon, settings).floor(HOUR_US)
+}

@@ -39,3 +39,6 @@ accept: ## one named check for each bar of the issues, as a table: bar, figure, 
 	@$(LOCAL)/install.sh
 	@$$($(LOCAL)/python.sh) tests/accept $(BARS)
 
+.PHONY: soak
+soak: ## the long form of the random suites: 10,000 cases (SOAK_CASES=n, SOAK_SEED=n)
+	SOAK_CASES=$${SOAK_CASES:-10000} cargo test --locked -p gpuledger-tests properties -- --nocapture

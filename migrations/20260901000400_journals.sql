@@ -1,12 +1,5 @@
 -- Journals: one balanced set of entries per (GPU, UTC hour) and revision (A-2, A-6), checked by the database.
 
-CREATE TABLE public.gpu_lock (
-    gpu TEXT PRIMARY KEY CHECK (octet_length(gpu) <= 1024)
-);
-GRANT SELECT, INSERT, UPDATE ON public.gpu_lock TO gpuledger_writer;
-COMMENT ON TABLE public.gpu_lock IS
-    'One row per GPU ever posted. A batch locks its GPUs FOR UPDATE in id order before it reads their facts (I-3).';
-
 CREATE FUNCTION public.covered_us(ranges INT8MULTIRANGE) RETURNS BIGINT
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT COALESCE(sum(upper(part) - lower(part)), 0)::BIGINT FROM unnest(ranges) AS part

@@ -73,6 +73,10 @@ main() {
         return
     fi
     "$HERE/install.sh"
+    # Not part of every installation of Rust.
+    if ! cargo fmt --version >/dev/null 2>&1 || ! cargo clippy --version >/dev/null 2>&1; then
+        rustup component add rustfmt clippy >&2 || die 3 "rustfmt and clippy are needed: rustup component add rustfmt clippy"
+    fi
     for check in $CHECKS; do
         echo "lint: $check"
         # A process of its own: `set -e` does not hold inside a condition.

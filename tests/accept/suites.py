@@ -39,3 +39,9 @@ def cargo(*words, env=None, figure=r"test result: (.*)"):
         raise Skipped(f"no test of that name: {' '.join(words)}")
     print(done.stdout[-4000:])
     return "; ".join(line for line in re.findall(figure, done.stdout) if not line.startswith("ok. 0 passed"))
+
+
+@bar("properties", "10,000 random fleets keep the laws; each harder rule in at least 10 % of them")
+def properties():
+    # The suite itself fails where a rule is reached too seldom.
+    return cargo("-p", "gpuledger-tests", "properties", env={"SOAK_CASES": "10000"}, figure=r"\d+ random cases: .*")

@@ -4,3 +4,4 @@ mod arrows;
 mod generate;
 mod painted;
 mod properties;
+mod wire;

@@ -1,4 +1,4 @@
-//! The second, naive method on the worked examples of `../shared/scenarios/ledger` (or `GPULEDGER_SCENARIOS`): it finds the balances
+//! The second, naive method on the worked examples of `../shared/scenarios/ledger` (or `SHARED_SCENARIOS`): it finds the balances
 //! that their comments work out.
 
 use gpuledger_domain::fact::{Fact, Settings};
@@ -15,7 +15,7 @@ type Row = (String, String, Option<String>);
 
 #[test]
 fn the_painter_finds_the_balances_of_the_examples() {
-    let folder = std::env::var_os("GPULEDGER_SCENARIOS").map(PathBuf::from);
+    let folder = std::env::var_os("SHARED_SCENARIOS").map(PathBuf::from);
     let folder = folder.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/scenarios/ledger"));
     let Ok(entries) = std::fs::read_dir(&folder) else {
         println!("skipped: the examples are not at {}", folder.display());

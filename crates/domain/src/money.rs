@@ -122,10 +122,23 @@ mod tests {
     #[test]
     fn halves_go_away_from_zero_on_both_sides() {
         // exact in thousandths | rounded in cents
-        for (thousandths, cents) in
-            [(125, 13), (175, 18), (675, 68), (1005, 101), (1025, 103), (2055, 206), (124, 12), (-125, -13), (-124, -12), (0, 0)]
-        {
-            assert_eq!(Money::round(Ratio::new(thousandths, 1000), eur()).unwrap().minor(), cents, "{thousandths}/1000");
+        for (thousandths, cents) in [
+            (125, 13),
+            (175, 18),
+            (675, 68),
+            (1005, 101),
+            (1025, 103),
+            (2055, 206),
+            (124, 12),
+            (-125, -13),
+            (-124, -12),
+            (0, 0),
+        ] {
+            assert_eq!(
+                Money::round(Ratio::new(thousandths, 1000), eur()).unwrap().minor(),
+                cents,
+                "{thousandths}/1000"
+            );
         }
     }
 

@@ -11,7 +11,7 @@ use std::io::{BufReader, Write};
 use std::path::PathBuf;
 
 fn data(path: &str) -> Option<PathBuf> {
-    let shared = std::env::var_os("GPULEDGER_SHARED").map_or_else(
+    let shared = std::env::var_os("SHARED").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
         PathBuf::from,
     );
@@ -21,7 +21,7 @@ fn data(path: &str) -> Option<PathBuf> {
     }
     // Past the test harness, which keeps the output of tests that pass to itself.
     let note = format!(
-        "SKIPPED: {} is absent; set GPULEDGER_SHARED to the folder that holds data/\n",
+        "SKIPPED: {} is absent; set SHARED to the folder that holds data/\n",
         path.display()
     );
     std::io::stderr().write_all(note.as_bytes()).unwrap();

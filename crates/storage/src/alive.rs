@@ -108,9 +108,7 @@ async fn select(
 ///
 /// # Errors
 /// Driver errors.
-pub async fn last_heard(
-    connection: &mut PgConnection,
-) -> Result<BTreeMap<String, i64>, StorageError> {
+pub async fn last_heard(connection: &mut PgConnection) -> Result<BTreeMap<String, i64>, StorageError> {
     let rows: Vec<(String, i64)> = sqlx::query_as(
         "SELECT DISTINCT ON (node) node, (SELECT max(us) FROM UNNEST(last_us) AS us)
          FROM node_alive ORDER BY node, hour_us DESC",
@@ -127,7 +125,8 @@ mod tests {
 
     #[test]
     fn instants_fall_into_their_minute_before_the_epoch_too() {
-        let ends = [("n1".to_owned(), MINUTE_US + 7), ("n1".to_owned(), MINUTE_US + 5), ("n1".to_owned(), -1)];
+        let ends =
+            [("n1".to_owned(), MINUTE_US + 7), ("n1".to_owned(), MINUTE_US + 5), ("n1".to_owned(), -1)];
         let rows = by_hour(&ends);
         assert_eq!(rows[&("n1", 0)][1], Some((MINUTE_US + 5, MINUTE_US + 7)));
         assert_eq!(rows[&("n1", 0)].iter().flatten().count(), 1);

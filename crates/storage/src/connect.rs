@@ -76,15 +76,14 @@ pub async fn connect(url: &str, role: Role) -> Result<Db, StorageError> {
 
 /// One connection by hand: a pool would retry a refused connection until its timeout.
 async fn probe(options: &PgConnectOptions, role: Role) -> Result<(), StorageError> {
-    let mut connection = PgConnection::connect_with(options).await.map_err(|error| {
-        match classify(error, "connecting") {
+    let mut connection =
+        PgConnection::connect_with(options).await.map_err(|error| match classify(error, "connecting") {
             StorageError::Unreachable { reason, source } => StorageError::Unreachable {
                 reason: format!("{}:{}: {reason}", options.get_host(), options.get_port()),
                 source,
             },
             other => other,
-        }
-    })?;
+        })?;
     let version: i32 = sqlx::query_scalar("SELECT current_setting('server_version_num')::INT4")
         .fetch_one(&mut connection)
         .await
@@ -92,8 +91,17 @@ async fn probe(options: &PgConnectOptions, role: Role) -> Result<(), StorageErro
     if version < OLDEST_VERSION {
         return Err(StorageError::TooOld { found: format!("{}.{}", version / 10_000, version % 10_000) });
     }
-    become_role(&mut connection, role).await.doing("taking the role")?;
+    become_role(&mut connection, role).await.map_err(explain_role)?;
     connection.close().await.doing("connecting")
+}
+
+/// The first migration makes the roles.
+fn explain_role(error: sqlx::Error) -> StorageError {
+    let unknown = error.as_database_error().filter(|said| said.code().as_deref() == Some("22023"));
+    match unknown.map(|said| said.message().to_owned()) {
+        Some(reason) => StorageError::NotMigrated { reason },
+        None => classify(error, "taking the role"),
+    }
 }
 
 async fn become_role(connection: &mut PgConnection, role: Role) -> Result<(), sqlx::Error> {

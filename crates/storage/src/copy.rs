@@ -110,7 +110,12 @@ mod tests {
     #[test]
     fn separators_and_nulls_are_escaped() {
         let mut rows = CopyRows::default();
-        rows.text("a\tb\\N\n").plain_or_null(None::<i64>).plain(-7).bytes(&[0, 0xaf]).text_or_null(None).end_row();
+        rows.text("a\tb\\N\n")
+            .plain_or_null(None::<i64>)
+            .plain(-7)
+            .bytes(&[0, 0xaf])
+            .text_or_null(None)
+            .end_row();
         rows.text("").end_row();
         assert_eq!(rows.text, "a\\tb\\\\N\\n\t\\N\t-7\t\\\\x00af\t\\N\n\n");
     }

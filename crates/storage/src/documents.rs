@@ -51,10 +51,7 @@ pub struct DocumentFilter<'a> {
 ///
 /// # Errors
 /// [`StorageError::Refused`] with `document_key` where customer, tenant, period, kind and attempt are taken.
-pub async fn insert_draft(
-    tx: &mut PgConnection,
-    draft: &DocumentRow,
-) -> Result<(), StorageError> {
+pub async fn insert_draft(tx: &mut PgConnection, draft: &DocumentRow) -> Result<(), StorageError> {
     sqlx::query(
         "INSERT INTO document (id, kind, status, seller, series, customer, tenant, period, attempt, body, created_at_us)
          VALUES ($1, $2, 'draft', $3, $4, $5, $6, $7, $8, $9::JSON, $10)",
@@ -80,11 +77,7 @@ pub async fn insert_draft(
 ///
 /// # Errors
 /// Driver errors.
-pub async fn next_number(
-    tx: &mut PgConnection,
-    seller: &str,
-    series: &str,
-) -> Result<i64, StorageError> {
+pub async fn next_number(tx: &mut PgConnection, seller: &str, series: &str) -> Result<i64, StorageError> {
     sqlx::query_scalar(
         "INSERT INTO number_series AS s (seller, series, next_number) VALUES ($1, $2, 2)
          ON CONFLICT (seller, series) DO UPDATE SET next_number = s.next_number + 1
@@ -139,18 +132,15 @@ pub async fn discard(tx: &mut PgConnection, id: &str) -> Result<bool, StorageErr
 ///
 /// # Errors
 /// Driver errors.
-pub async fn pay(
-    tx: &mut PgConnection,
-    id: &str,
-    paid_at_us: i64,
-) -> Result<bool, StorageError> {
-    let done =
-        sqlx::query("UPDATE document SET status = 'paid', paid_at_us = $2 WHERE id = $1 AND status = 'issued'")
-            .bind(id)
-            .bind(paid_at_us)
-            .execute(tx)
-            .await
-            .doing("paying a document")?;
+pub async fn pay(tx: &mut PgConnection, id: &str, paid_at_us: i64) -> Result<bool, StorageError> {
+    let done = sqlx::query(
+        "UPDATE document SET status = 'paid', paid_at_us = $2 WHERE id = $1 AND status = 'issued'",
+    )
+    .bind(id)
+    .bind(paid_at_us)
+    .execute(tx)
+    .await
+    .doing("paying a document")?;
     Ok(done.rows_affected() == 1)
 }
 

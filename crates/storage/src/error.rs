@@ -64,7 +64,9 @@ pub enum StorageError {
         source: DriverError,
     },
     /// Another consumer has taken the partition over, or its offset moved: this batch must not commit (I-3).
-    #[error("fenced: {topic}/{partition} of group {group} is no longer at offset {expected:?}: another consumer moved it")]
+    #[error(
+        "fenced: {topic}/{partition} of group {group} is no longer at offset {expected:?}: another consumer moved it"
+    )]
     Fenced {
         /// Consumer group.
         group: String,
@@ -173,8 +175,8 @@ pub(crate) fn classify(error: sqlx::Error, doing: &'static str) -> StorageError 
     match code.as_deref().unwrap_or_default() {
         "40001" | "40P01" => StorageError::Contention { message, source },
         "42501" => StorageError::Denied { message, source },
-        // Undefined table or function; a role that does not exist (SET ROLE).
-        "42P01" | "42883" | "22023" => StorageError::NotMigrated { reason: message },
+        // Undefined table or function.
+        "42P01" | "42883" => StorageError::NotMigrated { reason: message },
         code if code.starts_with("23") => StorageError::Refused {
             constraint: constraint.unwrap_or_else(|| format!("SQLSTATE {code}")),
             message,

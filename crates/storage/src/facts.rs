@@ -202,14 +202,12 @@ async fn insert_subjects(
         .filter_map(|(place, seq)| facts.get(*place).map(|fact| (fact, *seq)))
         .flat_map(|(fact, seq)| fact.subjects.iter().map(move |subject| (subject.as_str(), seq)))
         .collect();
-    sqlx::query(
-        "INSERT INTO fact_subject (subject, fact_seq) SELECT * FROM UNNEST($1::TEXT[], $2::INT8[])",
-    )
-    .bind(pairs.iter().map(|(subject, _)| *subject).collect::<Vec<_>>())
-    .bind(pairs.iter().map(|(_, seq)| *seq).collect::<Vec<_>>())
-    .execute(tx)
-    .await
-    .doing("writing the subjects of facts")?;
+    sqlx::query("INSERT INTO fact_subject (subject, fact_seq) SELECT * FROM UNNEST($1::TEXT[], $2::INT8[])")
+        .bind(pairs.iter().map(|(subject, _)| *subject).collect::<Vec<_>>())
+        .bind(pairs.iter().map(|(_, seq)| *seq).collect::<Vec<_>>())
+        .execute(tx)
+        .await
+        .doing("writing the subjects of facts")?;
     Ok(())
 }
 

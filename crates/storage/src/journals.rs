@@ -88,34 +88,6 @@ pub struct JournalHeader {
     pub horizon_us: i64,
 }
 
-/// Locks GPUs until the transaction ends, in id order; unknown ones are registered. Lock all GPUs of a batch in one call,
-/// then read their facts, then post (I-3).
-///
-/// # Errors
-/// [`StorageError::Contention`]: try again.
-pub async fn lock_gpus(tx: &mut PgConnection, gpus: &BTreeSet<String>) -> Result<(), StorageError> {
-    if gpus.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<&str> = gpus.iter().map(String::as_str).collect();
-    sqlx::query(
-        r#"INSERT INTO gpu_lock (gpu)
-           SELECT name FROM UNNEST($1::TEXT[]) AS wanted (name)
-           WHERE NOT EXISTS (SELECT FROM gpu_lock WHERE gpu = name)
-           ORDER BY name COLLATE "C" ON CONFLICT DO NOTHING"#,
-    )
-    .bind(&names)
-    .execute(&mut *tx)
-    .await
-    .doing("registering GPUs")?;
-    sqlx::query(r#"SELECT FROM gpu_lock WHERE gpu = ANY($1) ORDER BY gpu COLLATE "C" FOR UPDATE"#)
-        .bind(&names)
-        .execute(tx)
-        .await
-        .doing("locking GPUs")?;
-    Ok(())
-}
-
 /// Headers of the last revisions of `gpus` for the hours that begin in `[from_us, to_us)`, by GPU and hour.
 ///
 /// # Errors
@@ -145,7 +117,7 @@ pub async fn last_journals(
 /// # Errors
 /// Driver errors.
 pub async fn gpus(connection: &mut PgConnection) -> Result<Vec<String>, StorageError> {
-    sqlx::query_scalar(r#"SELECT gpu FROM gpu_lock ORDER BY gpu COLLATE "C""#)
+    sqlx::query_scalar(r#"SELECT DISTINCT gpu COLLATE "C" FROM journal ORDER BY 1"#)
         .fetch_all(connection)
         .await
         .doing("listing GPUs")
@@ -190,7 +162,7 @@ struct KeyedEntry {
 }
 
 /// Posts revisions: their headers, then the entries of all and the negations of the revisions before, in one COPY. The
-/// GPUs must be locked ([`lock_gpus`]). The partitions of their months are made where they lack.
+/// GPUs' subjects must be locked ([`crate::locks`]). The partitions of their months are made where they lack.
 ///
 /// # Errors
 /// [`StorageError::Refused`] with constraint `journal_balance` names GPU, hour, revision and the broken rule.
@@ -222,10 +194,7 @@ pub async fn post(tx: &mut PgConnection, revisions: &[JournalRevision]) -> Resul
     Ok(())
 }
 
-async fn ensure_partitions(
-    tx: &mut PgConnection,
-    revisions: &[JournalRevision],
-) -> Result<(), StorageError> {
+async fn ensure_partitions(tx: &mut PgConnection, revisions: &[JournalRevision]) -> Result<(), StorageError> {
     let hours: BTreeSet<i64> = revisions.iter().map(|revision| revision.hour_us).collect();
     sqlx::query(
         "SELECT ensure_entry_partition(first) FROM (
@@ -269,8 +238,7 @@ async fn entries_before(
         before.entry((row.gpu, row.hour_us, row.revision + 1)).or_default().push(row.entry);
     }
     // Revisions posted together negate each other.
-    let posted: BTreeSet<JournalKey> =
-        later.iter().map(|r| (r.gpu.clone(), r.hour_us, r.revision)).collect();
+    let posted: BTreeSet<JournalKey> = later.iter().map(|r| (r.gpu.clone(), r.hour_us, r.revision)).collect();
     for revision in revisions {
         let next = (revision.gpu.clone(), revision.hour_us, revision.revision + 1);
         if posted.contains(&next) {

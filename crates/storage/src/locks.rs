@@ -16,7 +16,9 @@ const CLASS: i32 = 0x6770_756c;
 
 /// The lock key of a subject (FNV-1a, so that every process computes the same).
 pub fn key_of(subject: &str) -> i32 {
-    let hash = subject.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let hash = subject
+        .bytes()
+        .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     i32::try_from(hash % LOCK_KEYS).unwrap_or(0)
 }
 

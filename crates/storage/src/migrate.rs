@@ -63,10 +63,9 @@ fn migrator() -> Migrator {
 fn explain(error: MigrateError) -> StorageError {
     match error {
         MigrateError::Execute(cause) => classify(cause, "migrating"),
-        MigrateError::ExecuteMigration(cause, version) => StorageError::Migration {
-            reason: format!("{version}: {cause}"),
-            source: None,
-        },
+        MigrateError::ExecuteMigration(cause, version) => {
+            StorageError::Migration { reason: format!("{version}: {cause}"), source: None }
+        }
         other => StorageError::Migration { reason: other.to_string(), source: None },
     }
 }

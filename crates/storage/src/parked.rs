@@ -141,10 +141,7 @@ pub async fn open(connection: &mut PgConnection) -> Result<Vec<ParkedRow>, Stora
 ///
 /// # Errors
 /// Driver errors.
-pub async fn find_open(
-    connection: &mut PgConnection,
-    seq: i64,
-) -> Result<Option<ParkedRow>, StorageError> {
+pub async fn find_open(connection: &mut PgConnection, seq: i64) -> Result<Option<ParkedRow>, StorageError> {
     sqlx::query_as(
         "SELECT seq, reason, detail, source, id, subject, at_us, received_at_us, origin, body FROM parked AS p
          WHERE seq = $1 AND NOT EXISTS (SELECT FROM parked_decision WHERE parked_seq = p.seq)",
@@ -159,9 +156,7 @@ pub async fn find_open(
 ///
 /// # Errors
 /// Driver errors.
-pub async fn count_open(
-    connection: &mut PgConnection,
-) -> Result<Vec<(String, i64)>, StorageError> {
+pub async fn count_open(connection: &mut PgConnection) -> Result<Vec<(String, i64)>, StorageError> {
     sqlx::query_as(
         r#"SELECT reason, count(*) FROM parked AS p
            WHERE NOT EXISTS (SELECT FROM parked_decision WHERE parked_seq = p.seq)
@@ -184,14 +179,16 @@ pub async fn decide(
     reason: &str,
     decided_at_us: i64,
 ) -> Result<(), StorageError> {
-    sqlx::query("INSERT INTO parked_decision (parked_seq, decision, reason, decided_at_us) VALUES ($1, $2, $3, $4)")
-        .bind(seq)
-        .bind(decision.as_str())
-        .bind(reason)
-        .bind(decided_at_us)
-        .execute(tx)
-        .await
-        .doing("deciding about a parked event")?;
+    sqlx::query(
+        "INSERT INTO parked_decision (parked_seq, decision, reason, decided_at_us) VALUES ($1, $2, $3, $4)",
+    )
+    .bind(seq)
+    .bind(decision.as_str())
+    .bind(reason)
+    .bind(decided_at_us)
+    .execute(tx)
+    .await
+    .doing("deciding about a parked event")?;
     Ok(())
 }
 

@@ -138,7 +138,10 @@ fn push_span(rows: &mut CopyRows, span: &SpanRow) {
     // Rationals are digits and a stroke: nothing in them needs quotes.
     rows.text(&format!("{{{}}}", span.weights.join(","))).plain(span.position);
     rows.plain_or_null(span.compute_slices).plain_or_null(span.memory_slices);
-    rows.plain_or_null(span.gpu_compute_slices).plain_or_null(span.gpu_memory_slices).text(&span.weight).end_row();
+    rows.plain_or_null(span.gpu_compute_slices)
+        .plain_or_null(span.gpu_memory_slices)
+        .text(&span.weight)
+        .end_row();
 }
 
 /// Spans by allocation, unit and begin.

@@ -140,11 +140,7 @@ pub async fn accept(tx: &mut PgConnection, ids: &[WindowId]) -> Result<Vec<bool>
 }
 
 /// Registers unknown streams and locks all of them, in one order.
-async fn lock_streams(
-    tx: &mut PgConnection,
-    nodes: &[&str],
-    streams: &[&str],
-) -> Result<(), StorageError> {
+async fn lock_streams(tx: &mut PgConnection, nodes: &[&str], streams: &[&str]) -> Result<(), StorageError> {
     sqlx::query(
         r#"INSERT INTO telemetry_stream (node, stream)
            SELECT DISTINCT node COLLATE "C", stream COLLATE "C" FROM UNNEST($1::TEXT[], $2::TEXT[]) AS given (node, stream)
@@ -189,7 +185,11 @@ pub async fn load_staged(
     .fetch_all(connection)
     .await
     .doing("reading staged windows")?;
-    let staged = |(node, stream, sequence, end_us, body)| StagedWindow { id: WindowId { node, stream, sequence }, end_us, body };
+    let staged = |(node, stream, sequence, end_us, body)| StagedWindow {
+        id: WindowId { node, stream, sequence },
+        end_us,
+        body,
+    };
     Ok(rows.into_iter().map(staged).collect())
 }
 

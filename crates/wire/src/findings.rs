@@ -73,7 +73,7 @@ pub const FINDINGS: &[FindingKind] = &[
     ),
     raised(
         Kind::LostNode,
-        "a node unheard of for longer than the observation gap (15 minutes): until its next proof of life",
+        "a node unheard of for longer than the lease (1 hour): from its last proof of life until the next",
     ),
     raised(
         Kind::Gap,

@@ -10,7 +10,7 @@ use actix_web::{HttpResponse, Responder};
 use gpuledger_books::spans::span_of;
 use gpuledger_books::usage_json::usage_json;
 use gpuledger_domain::fact::Class;
-use gpuledger_domain::ids::{AllocationId, ProjectId, TenantId};
+use gpuledger_domain::ids::{AllocationId, ProjectId, Source, TenantId};
 use gpuledger_domain::report::{GroupKey, ReportContext, UsageRow, Weight, usage_rows};
 use gpuledger_domain::time::{HOUR_US, Instant, Window};
 use gpuledger_domain::usage::{AllocationView, End, UsageSpan};
@@ -62,7 +62,6 @@ pub(crate) struct UsageParams {
 
 /// A page of usage.
 #[derive(Debug, Serialize, ToSchema)]
-#[expect(dead_code, reason = "describes what the shared writer of usage reports writes")]
 pub(crate) struct UsageReport {
     /// As asked for.
     from: String,
@@ -70,7 +69,7 @@ pub(crate) struct UsageReport {
     to: String,
     /// Horizon of the ledger; null before anything was settled.
     as_of: Option<String>,
-    /// Sorted by their keys. Besides the members named here, each row carries its group keys, null where it has none.
+    /// Sorted by their keys.
     rows: Vec<UsageReportRow>,
     /// Send it as `cursor` for the next page; null on the last.
     next_cursor: Option<String>,
@@ -78,8 +77,6 @@ pub(crate) struct UsageReport {
 
 /// One row of usage. Numbers are text.
 #[derive(Debug, Serialize, ToSchema)]
-#[expect(dead_code, reason = "describes what the shared writer of usage reports writes")]
-#[schema(additional_properties)]
 pub(crate) struct UsageReportRow {
     /// Time the tenant held units, in unit-microseconds.
     allocated_us: String,
@@ -95,6 +92,9 @@ pub(crate) struct UsageReportRow {
     sm_active_us: Option<String>,
     /// Why a reading is null.
     quality: String,
+    /// The group keys; null where the row has none.
+    #[serde(flatten)]
+    keys: BTreeMap<String, Option<String>>,
 }
 
 /// What is asked for, checked.
@@ -290,5 +290,6 @@ fn view(row: &AllocationRow) -> Option<AllocationView> {
         labels: serde_json::from_str(&row.labels).unwrap_or_default(),
         slurm_job: None,
         pod_uid: None,
+        source: Source::new(&row.source),
     })
 }

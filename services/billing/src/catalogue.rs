@@ -36,7 +36,9 @@ impl Catalogue {
         for object in objects {
             match object {
                 Object::Seller(seller) => drop(catalogue.sellers.insert(seller.id.to_string(), seller)),
-                Object::Customer(customer) => drop(catalogue.customers.insert(customer.id.to_string(), customer)),
+                Object::Customer(customer) => {
+                    drop(catalogue.customers.insert(customer.id.to_string(), customer))
+                }
                 Object::Tenant(tenant) => drop(catalogue.tenants.insert(tenant.id.to_string(), tenant)),
                 Object::Commitment(c) => drop(catalogue.commitments.insert(c.id.to_string(), c)),
                 Object::Credit(c) => drop(catalogue.credits.insert(c.id.to_string(), c)),
@@ -46,7 +48,11 @@ impl Catalogue {
                         catalogue.names.insert(SkuId::new(sku.id.as_str()), name.as_str().to_owned());
                     }
                 }
-                Object::Mapping(_) | Object::Quota(_) | Object::Pool(_) | Object::Residue(_) | Object::FleetCost(_) => {}
+                Object::Mapping(_)
+                | Object::Quota(_)
+                | Object::Pool(_)
+                | Object::Residue(_)
+                | Object::FleetCost(_) => {}
             }
         }
         catalogue.cards = RateCards::new(cards);
@@ -60,7 +66,11 @@ impl Catalogue {
     pub async fn load(connection: &mut PgConnection) -> Result<Self, BillingError> {
         let versions = gpuledger_storage::objects::all_versions(connection).await?;
         let read = |version: &gpuledger_storage::objects::ObjectVersion| {
-            let unreadable = |why: String| BillingError::Object { kind: version.kind.clone(), id: version.id.clone(), why };
+            let unreadable = |why: String| BillingError::Object {
+                kind: version.kind.clone(),
+                id: version.id.clone(),
+                why,
+            };
             let value = serde_json::from_str(&version.body).map_err(|e| unreadable(e.to_string()))?;
             Object::from_json(&value).map_err(|e| unreadable(e.to_string()))
         };
@@ -75,13 +85,15 @@ impl Catalogue {
 
     /// Ids of the tenants that can get a document: they have a customer or a currency. In order.
     pub fn tenants(&self) -> impl Iterator<Item = &str> {
-        let billed = self.tenants.iter().filter(|(_, tenant)| tenant.customer.is_some() || tenant.currency.is_some());
+        let billed =
+            self.tenants.iter().filter(|(_, tenant)| tenant.customer.is_some() || tenant.currency.is_some());
         billed.map(|(id, _)| id.as_str())
     }
 
     /// The zones of the sellers; UTC where there is none.
     pub(crate) fn zones(&self) -> Vec<chrono_tz::Tz> {
-        let zones: Vec<_> = self.sellers.values().map(|s| s.time_zone.map_or(chrono_tz::UTC, |zone| zone.0)).collect();
+        let zones: Vec<_> =
+            self.sellers.values().map(|s| s.time_zone.map_or(chrono_tz::UTC, |zone| zone.0)).collect();
         if zones.is_empty() { vec![chrono_tz::UTC] } else { zones }
     }
 }

@@ -80,7 +80,8 @@ pub async fn close_period(
         history: History::load(&mut tx).await?,
         standing: standing(&mut tx).await?,
     };
-    let mut report = CloseReport { period, dry_run, closed: Vec::new(), refused: Vec::new(), late: Vec::new() };
+    let mut report =
+        CloseReport { period, dry_run, closed: Vec::new(), refused: Vec::new(), late: Vec::new() };
     for tenant in closing.candidates(tenant) {
         report.late.extend(closing.late(&tenant)?);
         match closing.decide(&tenant)? {
@@ -96,7 +97,11 @@ pub async fn close_period(
             }
         }
     }
-    if dry_run { tx.rollback().await? } else { tx.commit().await? }
+    if dry_run {
+        tx.rollback().await?
+    } else {
+        tx.commit().await?
+    }
     Ok(report)
 }
 
@@ -179,14 +184,26 @@ impl Closing {
     fn too_early(&self, account: &Account, window: Window) -> Option<String> {
         let period = self.period;
         if self.now < window.end() {
-            return Some(format!("period {period} is not over before {} ({})", window.end(), account.period_zone.name()));
+            return Some(format!(
+                "period {period} is not over before {} ({})",
+                window.end(),
+                account.period_zone.name()
+            ));
         }
         match self.usage.horizon {
             Some(horizon) if horizon >= window.end() => {}
             Some(horizon) => {
-                return Some(format!("the ledger has come to {horizon} only, period {period} ends at {}", window.end()));
+                return Some(format!(
+                    "the ledger has come to {horizon} only, period {period} ends at {}",
+                    window.end()
+                ));
             }
-            None => return Some(format!("the ledger has no facts yet, period {period} ends at {}", window.end())),
+            None => {
+                return Some(format!(
+                    "the ledger has no facts yet, period {period} ends at {}",
+                    window.end()
+                ));
+            }
         }
         let open = self.first_open(account).filter(|open| *open < period)?;
         Some(format!("period {open} comes before {period} and is not closed; close it first"))
@@ -244,7 +261,12 @@ impl Closing {
         Ok(Made { account, attempt, series, document })
     }
 
-    async fn write(&self, tx: &mut PgConnection, tenant: &TenantId, made: Option<&Made>) -> Result<(), BillingError> {
+    async fn write(
+        &self,
+        tx: &mut PgConnection,
+        tenant: &TenantId,
+        made: Option<&Made>,
+    ) -> Result<(), BillingError> {
         if let Some(made) = made {
             documents::insert_draft(tx, &self.row(made)?).await?;
         }

@@ -58,7 +58,12 @@ pub fn draft(
             zone: account.period_zone.name().to_owned(),
         },
         currency: account.currency.code().to_owned(),
-        lines: rated.lines.iter().enumerate().map(|(i, line)| line_view(&id, i, line, &taxes, names)).collect(),
+        lines: rated
+            .lines
+            .iter()
+            .enumerate()
+            .map(|(i, line)| line_view(&id, i, line, &taxes, names))
+            .collect(),
         unpriced: rated.unpriced.iter().map(unpriced_view).collect(),
         subtotal: subtotal.to_string(),
         taxes: taxes.iter().map(tax_view).collect(),
@@ -79,7 +84,13 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-fn line_view(id: &str, index: usize, line: &Line, taxes: &[Tax], names: &BTreeMap<SkuId, String>) -> LineView {
+fn line_view(
+    id: &str,
+    index: usize,
+    line: &Line,
+    taxes: &[Tax],
+    names: &BTreeMap<SkuId, String>,
+) -> LineView {
     let key = &line.key;
     LineView {
         id: format!("{id}.{}", index + 1),
@@ -114,7 +125,10 @@ fn described(sku: &SkuId, names: &BTreeMap<SkuId, String>) -> String {
     for cut in cuts {
         let (head, rest) = text.split_at(cut);
         if let Some(name) = names.get(&SkuId::new(head)) {
-            return std::iter::once(name.as_str()).chain(rest.split('/').skip(1)).collect::<Vec<_>>().join(", ");
+            return std::iter::once(name.as_str())
+                .chain(rest.split('/').skip(1))
+                .collect::<Vec<_>>()
+                .join(", ");
         }
     }
     text.to_owned()

@@ -40,8 +40,17 @@ impl History {
     }
 
     /// The document of a closed period.
-    pub(crate) fn document(&self, tenant: &TenantId, period: Period) -> Result<Option<Document>, BillingError> {
-        self.rows(tenant, period).iter().rev().find(|row| row.status != "discarded").map(document_of).transpose()
+    pub(crate) fn document(
+        &self,
+        tenant: &TenantId,
+        period: Period,
+    ) -> Result<Option<Document>, BillingError> {
+        self.rows(tenant, period)
+            .iter()
+            .rev()
+            .find(|row| row.status != "discarded")
+            .map(document_of)
+            .transpose()
     }
 
     /// The attempt a new draft is.

@@ -65,7 +65,9 @@ async fn rows(tx: &mut PgConnection, which: Issue<'_>) -> Result<Vec<DocumentRow
             let mut rows = documents::list(tx, &filter).await?;
             rows.retain(|row| row.status != "discarded");
             if rows.is_empty() {
-                return Err(BillingError::NotFound("there is no document to issue; close a period first".to_owned()));
+                return Err(BillingError::NotFound(
+                    "there is no document to issue; close a period first".to_owned(),
+                ));
             }
             Ok(rows)
         }

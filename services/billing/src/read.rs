@@ -39,7 +39,11 @@ pub(crate) fn document_of(row: &DocumentRow) -> Result<Document, BillingError> {
 ///
 /// # Errors
 /// The database, or a document that cannot be read.
-pub async fn list(db: &Db, tenant: Option<&str>, period: Option<&str>) -> Result<Vec<Document>, BillingError> {
+pub async fn list(
+    db: &Db,
+    tenant: Option<&str>,
+    period: Option<&str>,
+) -> Result<Vec<Document>, BillingError> {
     let mut tx = db.snapshot().await?;
     let filter = DocumentFilter { tenant, period, status: None };
     let rows = documents::list(&mut tx, &filter).await?;
@@ -55,11 +59,14 @@ pub async fn show(db: &Db, which: Which<'_>) -> Result<Document, BillingError> {
     document_of(&find(&mut tx, which).await?)
 }
 
-pub(crate) async fn find(connection: &mut PgConnection, which: Which<'_>) -> Result<DocumentRow, BillingError> {
+pub(crate) async fn find(
+    connection: &mut PgConnection,
+    which: Which<'_>,
+) -> Result<DocumentRow, BillingError> {
     match which {
-        Which::Id(id) => {
-            documents::find(connection, id).await?.ok_or_else(|| BillingError::NotFound(format!("there is no document {id:?}")))
-        }
+        Which::Id(id) => documents::find(connection, id)
+            .await?
+            .ok_or_else(|| BillingError::NotFound(format!("there is no document {id:?}"))),
         Which::Period { tenant, period } => {
             let filter = DocumentFilter { tenant: Some(tenant), period: Some(period), status: None };
             let rows = documents::list(connection, &filter).await?;
@@ -76,12 +83,15 @@ pub(crate) async fn find(connection: &mut PgConnection, which: Which<'_>) -> Res
 /// [`BillingError::NotFound`] where there is no such line; the database; a document or fact that cannot be read.
 pub async fn explain(db: &Db, line: &str) -> Result<Why, BillingError> {
     let mut tx = db.snapshot().await?;
-    let missing = || BillingError::NotFound(format!("there is no line {line:?}; `gpuledger invoice show` lists their ids"));
+    let missing = || {
+        BillingError::NotFound(format!("there is no line {line:?}; `gpuledger invoice show` lists their ids"))
+    };
     let (id, _) = line.rsplit_once('.').ok_or_else(missing)?;
     let row = documents::find(&mut tx, id).await?.ok_or_else(missing)?;
     let document = document_of(&row)?;
     let found = document.lines.iter().find(|l| l.id == line).ok_or_else(missing)?;
-    let subjects: BTreeSet<String> = found.details.iter().map(|part| format!("alloc:{}", part.allocation)).collect();
+    let subjects: BTreeSet<String> =
+        found.details.iter().map(|part| format!("alloc:{}", part.allocation)).collect();
     let subjects: Vec<String> = subjects.into_iter().collect();
     let facts = fact_refs(&mut tx, &subjects).await?;
     why(&document, found, facts)

@@ -22,7 +22,10 @@ pub(crate) fn seconds(us: i128) -> String {
 pub(crate) fn microseconds(text: &str) -> Option<i128> {
     let (sign, text) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    if whole.is_empty() || fraction.len() > 6 || !(whole.bytes().chain(fraction.bytes())).all(|b| b.is_ascii_digit()) {
+    if whole.is_empty()
+        || fraction.len() > 6
+        || !(whole.bytes().chain(fraction.bytes())).all(|b| b.is_ascii_digit())
+    {
         return None;
     }
     let fraction: i128 = format!("{fraction:0<6}").parse().ok()?;
@@ -123,7 +126,9 @@ mod tests {
 
     #[test]
     fn exact_amounts_say_where_they_were_cut() {
-        for (n, d, text) in [(1, 8, "0.125"), (7, 1, "7"), (1, 3, "0.333333333…"), (360_001 * 11, 36_000, "110.000305555…")] {
+        for (n, d, text) in
+            [(1, 8, "0.125"), (7, 1, "7"), (1, 3, "0.333333333…"), (360_001 * 11, 36_000, "110.000305555…")]
+        {
             assert_eq!(exact(Ratio::new(n, d)), text);
         }
     }

@@ -38,7 +38,8 @@ pub async fn load(connection: &mut PgConnection) -> Result<Usage, BillingError> 
 impl Usage {
     /// The usage of a ledger at `horizon`.
     pub fn new(ledger: Attribution, horizon: Instant) -> Self {
-        let views: BTreeMap<_, _> = ledger.allocations.into_iter().map(|a| (a.allocation.clone(), a)).collect();
+        let views: BTreeMap<_, _> =
+            ledger.allocations.into_iter().map(|a| (a.allocation.clone(), a)).collect();
         let mut spans: BTreeMap<_, Vec<UsageSpan>> = BTreeMap::new();
         for span in ledger.spans {
             spans.entry(span.allocation.clone()).or_default().push(span);
@@ -76,6 +77,8 @@ impl Usage {
     /// Whether a tenant held anything in `window`.
     pub fn touches(&self, tenant: &TenantId, window: gpuledger_domain::time::Window) -> bool {
         let usage = self.by_tenant.get(tenant);
-        usage.is_some_and(|u| u.spans.iter().any(|s| s.tenant == *tenant && s.window.intersect(window).is_some()))
+        usage.is_some_and(|u| {
+            u.spans.iter().any(|s| s.tenant == *tenant && s.window.intersect(window).is_some())
+        })
     }
 }

@@ -69,7 +69,8 @@ pub fn why(document: &Document, line: &LineView, facts: Vec<FactRef>) -> Result<
 
 /// Quantity, price, exact amount, rounded amount; and the sum of the parts, where there are several.
 fn arithmetic(document: &Document, line: &LineView) -> Result<Vec<String>, BillingError> {
-    let member = |member, text: &str| BillingError::Member { id: line.id.clone(), member, text: text.to_owned() };
+    let member =
+        |member, text: &str| BillingError::Member { id: line.id.clone(), member, text: text.to_owned() };
     let quantity_us = microseconds(&line.quantity).ok_or_else(|| member("quantity", &line.quantity))?;
     let price: Decimal = line.unit_price.parse().map_err(|_| member("unit_price", &line.unit_price))?;
     let amount = multiply_exact(Ratio::new(quantity_us, HOUR_US), price.value())
@@ -108,7 +109,9 @@ impl Why {
         let mut text = format!(
             "{} — {}\n  {} {} of {}{}, {} {} {}\n",
             line.id,
-            self.number.as_ref().map_or_else(|| self.status.clone(), |n| format!("invoice {n}, {}", self.status)),
+            self.number
+                .as_ref()
+                .map_or_else(|| self.status.clone(), |n| format!("invoice {n}, {}", self.status)),
             line.description,
             line.class,
             self.tenant,
@@ -135,7 +138,10 @@ impl Why {
         self.arithmetic.iter().for_each(|step| say(format!("  {step}")));
         say(format!("\nAllocations ({})", line.details.len()));
         for part in &line.details {
-            let mut row = format!("  {} unit {}  [{}, {})  {} s", part.allocation, part.unit, part.start, part.end, part.quantity);
+            let mut row = format!(
+                "  {} unit {}  [{}, {})  {} s",
+                part.allocation, part.unit, part.start, part.end, part.quantity
+            );
             if part.added != "0" {
                 let written = write!(row, ", {} s of it added", part.added);
                 // Writing to a String does not fail.

@@ -49,6 +49,9 @@ pub(crate) enum Command {
         /// NDJSON files; `-` for standard input
         #[arg(required = true)]
         files: Vec<PathBuf>,
+        /// Events at the front that are read but not sent: where an earlier publication stopped
+        #[arg(long, default_value_t = 0)]
+        skip: u64,
     },
     /// Take NDJSON events straight into the ledger, without Kafka
     Replay {

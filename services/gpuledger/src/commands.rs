@@ -1,9 +1,13 @@
 //! What each command does.
 
 mod events;
+mod import;
 mod objects;
 mod parked;
+mod publish;
 mod reports;
+mod serve;
+mod token;
 
 use crate::cli::{Cli, Command, Export, Ledger};
 use crate::outcome::Outcome;
@@ -26,6 +30,10 @@ pub(crate) async fn run(cli: Cli) -> Result<Outcome> {
         }
         Command::Ledger { what: Ledger::Verify } => reports::verify(&settings).await,
         Command::Findings { as_of, format } => reports::findings(&settings, as_of, format).await,
+        Command::Serve { only } => serve::run(&settings, &only).await,
+        Command::Token(args) => token::run(&settings, args),
+        Command::Import(args) => import::run(&args),
+        Command::Publish { files, skip } => publish::run(&settings, &files, skip).await,
         Command::Parked { what } => parked::run(&settings, what).await,
         _ => anyhow::bail!("not wired yet"),
     }

@@ -5,6 +5,7 @@ use crate::outcome::Usage;
 use anyhow::Result;
 use figment::Figment;
 use figment::providers::{Env, Format, Toml};
+use gpuledger_messaging::{KafkaSettings, Replication, Security};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -16,20 +17,30 @@ pub(crate) struct Settings {
     pub(crate) database_url: Option<String>,
     /// Postgres as the API logs in; without it the API takes its role on the same login.
     pub(crate) api_database_url: Option<String>,
-    /// Kafka brokers; `KAFKA_BOOTSTRAP` serves too.
+    /// Kafka brokers, `host:port` separated by commas; `KAFKA_BOOTSTRAP` serves too.
     pub(crate) kafka_bootstrap: Option<String>,
+    /// Put before every topic name: lets several installations share brokers.
+    pub(crate) kafka_topic_prefix: String,
+    /// TLS and SASL; neither by default. Secrets stand in files of their own.
+    pub(crate) kafka_security: Security,
+    /// Copies of each partition of topics that are made.
+    pub(crate) kafka_replication: Replication,
     /// Name of the ledger's consumer group.
     pub(crate) kafka_group: String,
     /// Stable name of this process in the group (static membership).
-    pub(crate) instance: String,
+    pub(crate) kafka_instance: String,
+    /// How long a member may be silent before its partitions go to others.
+    pub(crate) kafka_session_seconds: u64,
     /// Address of the API.
     pub(crate) api_bind: String,
     /// Address of health and metrics.
     pub(crate) admin_bind: String,
-    /// PEM file with the key that verifies tokens; `token` signs with its private part.
-    pub(crate) jwt_key_file: Option<PathBuf>,
+    /// PEM file with the key that verifies tokens; `token` signs with its private part. Made where it is not there.
+    pub(crate) jwt_key_file: PathBuf,
     /// Log filter.
     pub(crate) log: String,
+    /// Logs as JSON, one object a line.
+    pub(crate) log_json: bool,
     /// The clock of tests (read by the clock itself; named here so that it is no unknown key).
     pub(crate) now: Option<String>,
     /// Path of the settings file (read before this).
@@ -42,12 +53,17 @@ impl Default for Settings {
             database_url: None,
             api_database_url: None,
             kafka_bootstrap: None,
+            kafka_topic_prefix: String::new(),
+            kafka_security: Security::default(),
+            kafka_replication: Replication::SINGLE,
             kafka_group: "gpuledger-ledger".into(),
-            instance: "ledger-0".into(),
+            kafka_instance: "ledger-0".into(),
+            kafka_session_seconds: 30,
             api_bind: "127.0.0.1:8080".into(),
             admin_bind: "127.0.0.1:9090".into(),
-            jwt_key_file: None,
+            jwt_key_file: "gpuledger-jwt.pem".into(),
             log: "info".into(),
+            log_json: false,
             now: None,
             config: None,
         }
@@ -82,5 +98,15 @@ impl Settings {
     pub(crate) fn database_url(&self) -> Result<&str> {
         let missing = || Usage("no database: set DATABASE_URL or `database_url` in gpuledger.toml".into());
         Ok(self.database_url.as_deref().ok_or_else(missing)?)
+    }
+
+    /// How to reach Kafka; none where nobody said.
+    pub(crate) fn kafka(&self) -> Option<KafkaSettings> {
+        let bootstrap = self.kafka_bootstrap.as_ref()?;
+        Some(KafkaSettings {
+            topic_prefix: self.kafka_topic_prefix.clone(),
+            security: self.kafka_security.clone(),
+            ..KafkaSettings::plaintext(bootstrap)
+        })
     }
 }

@@ -3,13 +3,13 @@
 use crate::batch::{BatchContext, settle};
 use crate::error::LedgerError;
 use crate::{RULE_SET, decide};
-use gpuledger_books::scope::Scope;
+use gpuledger_books::scope::{Scope, gather};
 use gpuledger_books::{Terms, facts as stored_facts};
 use gpuledger_domain::fact::{Fact, FactBody, GrantUnit};
 use gpuledger_domain::ids::GpuId;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::locks::{LOCK_KEYS, hold};
-use gpuledger_storage::{Db, Tx, closes, state};
+use gpuledger_storage::{Db, Tx, closes, state, touched};
 use std::collections::BTreeSet;
 
 /// Moves the horizon to `to` (never back) and settles the whole ledger there, in one transaction.
@@ -19,14 +19,38 @@ use std::collections::BTreeSet;
 pub async fn advance(db: &Db, to: Instant) -> Result<Instant, LedgerError> {
     let mut tx = db.begin().await?;
     closes::hold_open(&mut tx).await?;
-    let all = (0..LOCK_KEYS).filter_map(|key| i32::try_from(key).ok()).collect();
-    hold(&mut tx, &all).await?;
+    hold(&mut tx, &all_keys()).await?;
+    touched::take(&mut tx).await?;
     let horizon = Instant::from_micros(state::advance_horizon(&mut tx, to.as_micros(), RULE_SET).await?);
     let context = context(&mut tx).await?;
     let scope = whole(&mut tx).await?;
     settle(&mut tx, &scope, &context, horizon).await?;
     tx.commit().await?;
     Ok(horizon)
+}
+
+/// Settles the nodes whose telemetry came since (their silences may have changed), in one transaction with taking their marks.
+///
+/// # Errors
+/// The database.
+pub async fn settle_touched(db: &Db) -> Result<(), LedgerError> {
+    let mut tx = db.begin().await?;
+    closes::hold_open(&mut tx).await?;
+    let nodes = touched::take(&mut tx).await?;
+    let Some(horizon) = state::load(&mut tx).await?.horizon_us.map(Instant::from_micros).filter(|_| !nodes.is_empty()) else {
+        return Ok(tx.rollback().await?);
+    };
+    // What the nodes lead to is known only once it is read, and the settler has all day: it takes every lock.
+    hold(&mut tx, &all_keys()).await?;
+    let context = context(&mut tx).await?;
+    let seeds = nodes.iter().map(|node| format!("node:{node}")).collect();
+    let scope = gather(&mut tx, &seeds).await?;
+    settle(&mut tx, &scope, &context, horizon).await?;
+    Ok(tx.commit().await?)
+}
+
+fn all_keys() -> BTreeSet<i32> {
+    (0..LOCK_KEYS).filter_map(|key| i32::try_from(key).ok()).collect()
 }
 
 /// The server clock as the database has seen it: it never goes back.

@@ -17,6 +17,7 @@ mod models;
 pub mod parking;
 mod post;
 pub mod replay;
+pub mod serve;
 mod telemetry;
 pub mod verify;
 

@@ -65,7 +65,9 @@ mod tests {
 
     #[test]
     fn exponents_are_those_of_the_standard() {
-        for (code, exponent) in [("EUR", 2), ("USD", 2), ("JPY", 0), ("KRW", 0), ("KWD", 3), ("TND", 3), ("CHF", 2)] {
+        for (code, exponent) in
+            [("EUR", 2), ("USD", 2), ("JPY", 0), ("KRW", 0), ("KWD", 3), ("TND", 3), ("CHF", 2)]
+        {
             assert_eq!(code.parse::<Currency>().unwrap().exponent(), exponent, "{code}");
         }
         for text in ["", "eur", "EURO", "XXX", "EU R", "BIF CLP"] {

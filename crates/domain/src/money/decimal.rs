@@ -74,7 +74,9 @@ impl FromStr for Decimal {
 
 /// A text that is no decimal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no decimal: digits with at most 18 before and 12 after the point are wanted, not negative, such as \"2.40\"")]
+#[error(
+    "{0:?} is no decimal: digits with at most 18 before and 12 after the point are wanted, not negative, such as \"2.40\""
+)]
 pub struct DecimalError(String);
 
 /// `mantissa` × 10^-`scale` with exactly `scale` places.
@@ -111,7 +113,21 @@ mod tests {
 
     #[test]
     fn what_is_no_decimal_is_refused() {
-        for text in ["", ".", "1.", ".5", "-1", "+1", "1e3", "NaN", "1,5", "1 ", "1234567890123456789", "0.1234567890123", "٣"] {
+        for text in [
+            "",
+            ".",
+            "1.",
+            ".5",
+            "-1",
+            "+1",
+            "1e3",
+            "NaN",
+            "1,5",
+            "1 ",
+            "1234567890123456789",
+            "0.1234567890123",
+            "٣",
+        ] {
             assert!(text.parse::<Decimal>().is_err(), "{text}");
         }
     }

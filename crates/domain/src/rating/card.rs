@@ -131,7 +131,11 @@ impl fmt::Display for UnratedTerm {
         if let Some(index) = self.price {
             write!(f, "prices[{index}].")?;
         }
-        write!(f, "{} cannot be rated by this version; take it out of the card or leave the period open", self.term.as_str())
+        write!(
+            f,
+            "{} cannot be rated by this version; take it out of the card or leave the period open",
+            self.term.as_str()
+        )
     }
 }
 

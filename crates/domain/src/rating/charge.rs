@@ -112,7 +112,8 @@ fn join(terms: &[impl fmt::Display]) -> String {
 
 /// Gathers spans by allocation and unit. Time before `from` is never charged (A-6: facts before the books open give usage only).
 pub fn gather_units(spans: &[UsageSpan], allocations: &[AllocationView], from: Instant) -> Vec<UnitUse> {
-    let views: BTreeMap<&AllocationId, &AllocationView> = allocations.iter().map(|a| (&a.allocation, a)).collect();
+    let views: BTreeMap<&AllocationId, &AllocationView> =
+        allocations.iter().map(|a| (&a.allocation, a)).collect();
     let mut units: BTreeMap<(&AllocationId, u32), Vec<UsageSpan>> = BTreeMap::new();
     let charged = Window::new(from, Instant::MAX);
     for span in spans {
@@ -126,7 +127,8 @@ pub fn gather_units(spans: &[UsageSpan], allocations: &[AllocationView], from: I
             spans.sort_by_key(|s| s.window);
             let view = views.get(allocation);
             let first = spans.first().map_or(from, |s| s.window.start());
-            let end = view.and_then(|v| v.unit_ends.get(&unit).or(Some(&v.end))).cloned().unwrap_or(End::Open);
+            let end =
+                view.and_then(|v| v.unit_ends.get(&unit).or(Some(&v.end))).cloned().unwrap_or(End::Open);
             UnitUse { start: view.map_or(first, |v| v.start), end, spans }
         })
         .collect()
@@ -187,7 +189,8 @@ pub(super) fn price_at<'a>(
     rating: Rating<'a>,
 ) -> Result<Option<PriceRef<'a>>, Ambiguous> {
     let find = |at| {
-        let wanted = Wanted { tenant: &span.tenant, sku: &span.sku, class: span.class, currency: rating.currency };
+        let wanted =
+            Wanted { tenant: &span.tenant, sku: &span.sku, class: span.class, currency: rating.currency };
         rating.cards.select(wanted, at)
     };
     match find(unit.start)? {
@@ -220,7 +223,8 @@ fn note_unpriced(piece: &UsageSpan, unpriced: &mut BTreeMap<(AllocationId, SkuId
     };
     let entry = unpriced.entry((piece.allocation.clone(), piece.sku.clone(), piece.class)).or_insert(fresh);
     entry.quantity_us += piece.billed_us();
-    let (start, end) = (entry.window.start().min(piece.window.start()), entry.window.end().max(piece.window.end()));
+    let (start, end) =
+        (entry.window.start().min(piece.window.start()), entry.window.end().max(piece.window.end()));
     entry.window = Window::new(start, end).unwrap_or(entry.window);
 }
 
@@ -242,7 +246,12 @@ fn price_terms(price: PriceRef<'_>) -> Vec<(TermKey, UnratedTerm)> {
     terms(&price.card.id, price.card.effective_from, Some(price.index), &price.price.unrated)
 }
 
-fn terms(card: &str, effective_from: Instant, price: Option<usize>, of: &BTreeSet<Term>) -> Vec<(TermKey, UnratedTerm)> {
+fn terms(
+    card: &str,
+    effective_from: Instant,
+    price: Option<usize>,
+    of: &BTreeSet<Term>,
+) -> Vec<(TermKey, UnratedTerm)> {
     let one = |term: &Term| {
         let unrated = UnratedTerm { card: card.to_owned(), effective_from, price, term: *term };
         ((card.to_owned(), effective_from, price, *term), unrated)

@@ -35,7 +35,9 @@ pub fn check_cards(cards: &RateCards) -> Vec<CardConflict> {
     for (position, (card, end)) in versions.iter().enumerate() {
         for (other, other_end) in versions.iter().skip(position) {
             let both = Window::new(card.effective_from.max(other.effective_from), (*end).min(*other_end));
-            if let Some(window) = both.filter(|_| card.currency == other.currency && share_a_tenant(card, other)) {
+            if let Some(window) =
+                both.filter(|_| card.currency == other.currency && share_a_tenant(card, other))
+            {
                 collide(card, other, window, &mut conflicts);
             }
         }
@@ -66,7 +68,8 @@ fn collide(card: &RateCard, other: &RateCard, window: Window, conflicts: &mut Ve
 
 fn equal_rank(a: &Price, b: &Price) -> bool {
     let same_kind = a.per == b.per && a.class == b.class && a.is_pattern() == b.is_pattern();
-    same_kind && if a.is_pattern() { patterns_meet(a.sku.as_bytes(), b.sku.as_bytes()) } else { a.sku == b.sku }
+    same_kind
+        && if a.is_pattern() { patterns_meet(a.sku.as_bytes(), b.sku.as_bytes()) } else { a.sku == b.sku }
 }
 
 /// Whether some text has the form of both patterns.

@@ -125,7 +125,8 @@ fn line(key: LineKey, charges: &[Charge<'_>], currency: Currency) -> Result<Line
         .iter()
         .try_fold(0_i128, |sum, c| sum.checked_add(c.quantity_us))
         .ok_or(MoneyError::Overflow("a quantity"))?;
-    let exact = exact_amount(quantity_us, key.unit_price).ok_or(MoneyError::Overflow("quantity times price"))?;
+    let exact =
+        exact_amount(quantity_us, key.unit_price).ok_or(MoneyError::Overflow("quantity times price"))?;
     let terms = charges.first().map(|c| c.price.price);
     Ok(Line {
         lock: terms.map(|t| t.lock).unwrap_or_default(),

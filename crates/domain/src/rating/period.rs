@@ -107,7 +107,11 @@ mod tests {
             ("2024-02", "America/New_York", "2024-02-01T05:00:00Z", "2024-03-01T05:00:00Z"),
         ] {
             let window = period.parse::<Period>().unwrap().window(zone.parse().unwrap()).unwrap();
-            assert_eq!((window.start().to_string(), window.end().to_string()), (start.to_owned(), end.to_owned()), "{zone}");
+            assert_eq!(
+                (window.start().to_string(), window.end().to_string()),
+                (start.to_owned(), end.to_owned()),
+                "{zone}"
+            );
         }
     }
 
@@ -128,7 +132,18 @@ mod tests {
 
     #[test]
     fn what_is_no_month_is_refused() {
-        for text in ["", "2026", "2026-13", "2026-00", "26-10", "2026-1", "2026-10-01", "0000-01", "9999-01", "2026/10"] {
+        for text in [
+            "",
+            "2026",
+            "2026-13",
+            "2026-00",
+            "26-10",
+            "2026-1",
+            "2026-10-01",
+            "0000-01",
+            "9999-01",
+            "2026/10",
+        ] {
             assert!(text.parse::<Period>().is_err(), "{text}");
         }
     }

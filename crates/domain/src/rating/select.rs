@@ -74,7 +74,9 @@ impl RateCards {
 
     /// The version of each card that holds at `at`.
     pub fn in_effect(&self, at: Instant) -> impl Iterator<Item = &RateCard> {
-        self.versions.values().filter_map(move |versions| versions.range(..=at).next_back().map(|(_, card)| card))
+        self.versions
+            .values()
+            .filter_map(move |versions| versions.range(..=at).next_back().map(|(_, card)| card))
     }
 
     /// Instants inside `window` at which any price may change, in order; the window's start is none.
@@ -136,7 +138,11 @@ impl RateCards {
 
 impl std::fmt::Display for PriceRef<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "rate card {:?} (effective {}) prices[{}]", self.card.id, self.card.effective_from, self.index)
+        write!(
+            f,
+            "rate card {:?} (effective {}) prices[{}]",
+            self.card.id, self.card.effective_from, self.index
+        )
     }
 }
 

@@ -40,8 +40,8 @@ pub fn taxes_on(lines: &[Money], rates: &[TaxRate], currency: Currency) -> Resul
 fn tax(rate: &TaxRate, base: Money, lines: &[Money]) -> Result<Tax, MoneyError> {
     let currency = base.currency();
     let scale = 10_i128.pow(currency.exponent());
-    let exact =
-        multiply_exact(Ratio::new(base.minor(), scale), rate.rate.value()).ok_or(MoneyError::Overflow("base times tax rate"))?;
+    let exact = multiply_exact(Ratio::new(base.minor(), scale), rate.rate.value())
+        .ok_or(MoneyError::Overflow("base times tax rate"))?;
     let amount = Money::round(exact, currency)?;
     let weights: Vec<_> = lines.iter().map(|m| Ratio::from_integer(m.minor())).collect();
     let by_line = split_by_largest_remainder(amount.minor(), &weights);

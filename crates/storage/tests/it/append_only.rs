@@ -99,7 +99,11 @@ async fn the_owner_is_refused() -> Result<()> {
         assert!(rows, "{table} is empty: nothing would be proved");
         for statement in changes(table, column) {
             let (code, constraint, message) = attempt(&mut owner, statement.clone()).await?;
-            assert_eq!((code.as_str(), constraint.as_str()), ("23001", "append_only"), "{statement}: {message}");
+            assert_eq!(
+                (code.as_str(), constraint.as_str()),
+                ("23001", "append_only"),
+                "{statement}: {message}"
+            );
         }
     }
     owner.close().await?;

@@ -8,9 +8,11 @@ use gpuledger_storage::offsets::{Place, advance, load};
 use gpuledger_storage::parked::{Decision, NewParked, count_open, decide, find_open, insert, open};
 use gpuledger_storage::retry::retry;
 use gpuledger_storage::state::{advance_clock, advance_horizon};
-use gpuledger_storage::{StorageError, audit, journals, state};
+use gpuledger_storage::{StorageError, audit, locks, state};
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Barrier;
 
 fn place<'a>(topic_id: &'a str) -> Place<'a> {
     Place { group: "ledger", topic: "t", partition: 3, cluster_id: "k", topic_id }
@@ -47,8 +49,7 @@ async fn of_two_consumers_of_a_partition_one_is_fenced() -> Result<()> {
             let mut tx = writer.begin().await?;
             advance(&mut tx, &place("x"), expected, next).await
         });
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        assert!(!second.is_finished(), "it must wait for the first to decide");
+        database.until_waiting(1).await?;
         first.commit().await?;
         let error = second.await?.unwrap_err();
         assert!(matches!(error, StorageError::Fenced { .. }), "{error}");
@@ -102,19 +103,22 @@ async fn a_close_waits_for_open_batches_and_they_for_it() -> Result<()> {
     let close = tokio::spawn(async move {
         let mut tx = writer.begin().await?;
         hold_closing(&mut tx).await?;
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        tx.commit().await
+        Ok::<_, StorageError>(tx)
     });
+    database.until_waiting(1).await?;
     first.commit().await?;
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    assert!(!close.is_finished());
+    let writer = database.writer.clone();
+    let late = tokio::spawn(async move {
+        let mut tx = writer.begin().await?;
+        hold_open(&mut tx).await
+    });
+    database.until_waiting(2).await?;
     second.commit().await?;
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let mut late = database.writer.begin().await?;
-    hold_open(&mut late).await?;
-    assert!(close.is_finished(), "the late batch must have waited for the close");
-    close.await??;
-    drop(late);
+    let closing = close.await??;
+    database.until_waiting(1).await?;
+    assert!(!late.is_finished());
+    closing.commit().await?;
+    late.await??;
     database.drop().await
 }
 
@@ -144,7 +148,12 @@ async fn clock_and_horizon_never_go_back() -> Result<()> {
         assert_eq!(advance_clock(&mut tx, given).await?, stands);
         assert_eq!(advance_horizon(&mut tx, given, "1").await?, stands);
     }
-    let record = audit::PendingRecord { fact_seq: None, kind: "object".to_owned(), body: b"{}".to_vec(), recorded_at_us: 1 };
+    let record = audit::PendingRecord {
+        fact_seq: None,
+        kind: "object".to_owned(),
+        body: b"{}".to_vec(),
+        recorded_at_us: 1,
+    };
     audit::append(&mut tx, &[record]).await?;
     drop(tx);
     database.drop().await
@@ -153,15 +162,19 @@ async fn clock_and_horizon_never_go_back() -> Result<()> {
 #[tokio::test]
 async fn a_deadlock_is_retried() -> Result<()> {
     let database = Database::new().await?;
+    let both_hold_one = Arc::new(Barrier::new(2));
+    let attempts = Arc::new(AtomicUsize::new(0));
     let lock = |names: [&str; 2]| {
-        let (writer, names) = (database.writer.clone(), names.map(str::to_owned));
+        let (writer, names) = (database.writer.clone(), names.map(|name| BTreeSet::from([name.to_owned()])));
+        let (both_hold_one, attempts) = (both_hold_one.clone(), attempts.clone());
         tokio::spawn(async move {
             retry(|| async {
                 let mut tx = writer.begin().await?;
-                for name in &names {
-                    journals::lock_gpus(&mut tx, &BTreeSet::from([name.clone()])).await?;
-                    tokio::time::sleep(Duration::from_millis(300)).await;
+                journals::lock_gpus(&mut tx, &names[0]).await?;
+                if attempts.fetch_add(1, Ordering::SeqCst) < 2 {
+                    both_hold_one.wait().await;
                 }
+                journals::lock_gpus(&mut tx, &names[1]).await?;
                 tx.commit().await
             })
             .await
@@ -170,5 +183,6 @@ async fn a_deadlock_is_retried() -> Result<()> {
     let (first, second) = (lock(["g1", "g2"]), lock(["g2", "g1"]));
     first.await??;
     second.await??;
+    assert_eq!(attempts.load(Ordering::SeqCst), 3, "one of the two must have lost once");
     database.drop().await
 }

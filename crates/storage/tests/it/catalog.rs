@@ -105,7 +105,14 @@ async fn each_role_has_no_more_rights_than_it_needs() -> Result<()> {
     let database = Database::new().await?;
     let of_api = "SELECT table_name || ' ' || privilege_type FROM information_schema.role_table_grants
                   WHERE grantee = 'gpuledger_api' ORDER BY 1";
-    let wanted = ["allocation SELECT", "document SELECT", "inbox INSERT", "ledger_state SELECT", "object SELECT", "usage_span SELECT"];
+    let wanted = [
+        "allocation SELECT",
+        "document SELECT",
+        "inbox INSERT",
+        "ledger_state SELECT",
+        "object SELECT",
+        "usage_span SELECT",
+    ];
     assert_eq!(names(&database, of_api).await?, wanted);
     let of_writer = "SELECT table_name || ' ' || privilege_type FROM information_schema.role_table_grants
         WHERE grantee = 'gpuledger_writer' AND privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER')

@@ -1,11 +1,12 @@
 //! A database per test, on the server of `DATABASE_URL` or the private one of `deploy/local/postgres.sh`.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use gpuledger_storage::{Db, Role, connect, migrate};
 use sqlx::{Connection, Executor, PgConnection};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 static SERVER: OnceLock<String> = OnceLock::new();
@@ -60,6 +61,23 @@ impl Database {
     /// A bare connection of the login, which is a superuser and owns the tables.
     pub(crate) async fn login(&self) -> Result<PgConnection> {
         Ok(PgConnection::connect(&self.empty.url).await?)
+    }
+
+    /// Returns when exactly `count` connections wait for a lock; sleeping instead would only hope for it.
+    pub(crate) async fn until_waiting(&self, count: i64) -> Result<()> {
+        let mut login = self.login().await?;
+        for _ in 0..1_000 {
+            let waiting: i64 = sqlx::query_scalar(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+            )
+            .fetch_one(&mut login)
+            .await?;
+            if waiting == count {
+                return Ok(login.close().await?);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        bail!("never have {count} connections waited for a lock")
     }
 
     pub(crate) async fn drop(self) -> Result<()> {

@@ -53,7 +53,8 @@ async fn a_key_is_taken_once_and_reopened_by_discarding() -> Result<()> {
     insert_draft(&mut tx, &draft("d1", "acme")).await?;
     assert!(discard(&mut tx, "d1").await?);
     insert_draft(&mut tx, &DocumentRow { attempt: 2, ..draft("d2", "acme") }).await?;
-    let drafts = list(&mut tx, &DocumentFilter { status: Some("draft"), ..DocumentFilter::default() }).await?;
+    let drafts =
+        list(&mut tx, &DocumentFilter { status: Some("draft"), ..DocumentFilter::default() }).await?;
     assert_eq!(drafts.iter().map(|d| d.id.as_str()).collect::<Vec<_>>(), ["d2"]);
     let error = insert_draft(&mut tx, &DocumentRow { attempt: 2, ..draft("d3", "acme") }).await.unwrap_err();
     assert_eq!(error.constraint(), Some("document_key"));

@@ -5,7 +5,6 @@ use anyhow::Result;
 use gpuledger_storage::facts::{
     Inserted, NewFact, digest_all, identities, insert_facts, load_all, load_by_subjects, load_page, subjects,
 };
-use std::time::Duration;
 
 fn fact(id: &str, content: u8) -> NewFact {
     NewFact {
@@ -83,8 +82,7 @@ async fn two_consumers_with_one_identity() -> Result<()> {
             tx.commit().await?;
             Ok::<_, gpuledger_storage::StorageError>(outcome)
         });
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        assert!(!second.is_finished(), "it must wait for the first to decide");
+        database.until_waiting(1).await?;
         if first_commits {
             first.commit().await?;
             let outcome = second.await??;

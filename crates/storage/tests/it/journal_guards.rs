@@ -6,7 +6,8 @@ use anyhow::Result;
 use gpuledger_storage::journals::{EntryRow, JournalRevision};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
-const COLUMNS: &str = "gpu, hour_us, revision, line, sign, start_us, end_us, account, tenant, project, allocation, unit,
+const COLUMNS: &str =
+    "gpu, hour_us, revision, line, sign, start_us, end_us, account, tenant, project, allocation, unit,
                        memory_mask, compute_slices, part_us, compute_slice_us, memory_slice_us";
 /// How rows come in.
 const WAYS: [(&str, bool); 4] =
@@ -16,12 +17,14 @@ const WAYS: [(&str, bool); 4] =
 type Row = Vec<Option<String>>;
 
 fn row(revision: i32, line: usize, sign: i32, e: &EntryRow) -> Row {
-    let mut row: Row = [GPU.to_owned(), START.to_string(), revision.to_string(), line.to_string(), sign.to_string()]
-        .map(Some)
-        .to_vec();
+    let mut row: Row =
+        [GPU.to_owned(), START.to_string(), revision.to_string(), line.to_string(), sign.to_string()]
+            .map(Some)
+            .to_vec();
     row.extend([Some(e.start_us.to_string()), Some(e.end_us.to_string()), Some(e.account.clone())]);
     row.extend([e.tenant.clone(), e.project.clone(), e.allocation.clone(), e.unit.map(|u| u.to_string())]);
-    let numbers = [e.memory_mask.into(), e.compute_slices.into(), e.part_us, e.compute_slice_us(), e.memory_slice_us()];
+    let numbers =
+        [e.memory_mask.into(), e.compute_slices.into(), e.part_us, e.compute_slice_us(), e.memory_slice_us()];
     row.extend(numbers.map(|number: i64| Some(number.to_string())));
     row
 }
@@ -33,7 +36,8 @@ fn rows(number: i32, negated: &[EntryRow], posted: &[EntryRow]) -> Vec<Row> {
 
 async fn bring(tx: &mut PgConnection, table: &str, copy: bool, rows: &[Row]) -> Result<(), sqlx::Error> {
     if copy {
-        let line = |row: &Row| row.iter().map(|v| v.as_deref().unwrap_or("\\N")).collect::<Vec<_>>().join("\t");
+        let line =
+            |row: &Row| row.iter().map(|v| v.as_deref().unwrap_or("\\N")).collect::<Vec<_>>().join("\t");
         let text: String = rows.iter().map(|row| line(row) + "\n").collect();
         let mut stream = tx.copy_in_raw(&format!("COPY {table} ({COLUMNS}) FROM STDIN")).await?;
         stream.send(text.as_bytes()).await?;
@@ -150,14 +154,20 @@ async fn what_does_not_tile_the_capacity() -> Result<()> {
     };
     let parts = "the parts of a unit do not add up to its time";
     let cases = [
-        first("too few compute slices", "add up to 6 to 7 compute slices", |j| j.entries[2].compute_slices = 2),
+        first("too few compute slices", "add up to 6 to 7 compute slices", |j| {
+            j.entries[2].compute_slices = 2
+        }),
         first("another capacity in compute", "the GPU has 6", |j| j.compute_slices = 6),
         first("another capacity in memory", "do not cover the 7 memory slices", |j| j.memory_slices = 7),
         first("a hole in time", "its entries cover", |j| j.entries.truncate(3)),
         first("a hole in memory", "do not cover the 8 memory slices", |j| j.entries[2].memory_mask = 0xe0),
-        first("time beyond the capacity", "its entries cover", |j| j.capacity = vec![(START, START + HOUR / 2)]),
+        first("time beyond the capacity", "its entries cover", |j| {
+            j.capacity = vec![(START, START + HOUR / 2)]
+        }),
         first("an overlap in time", "intervals of its entries overlap", stretch),
-        first("an overlap in memory", "two units overlap on a memory slice", |j| j.entries[2].memory_mask = 0xf8),
+        first("an overlap in memory", "two units overlap on a memory slice", |j| {
+            j.entries[2].memory_mask = 0xf8
+        }),
         first("a unit posted twice", parts, twice),
         first("a lost microsecond", parts, |j| j.entries[0].part_us -= 1),
     ];
@@ -199,7 +209,10 @@ async fn what_is_no_next_revision() -> Result<()> {
             ..first("a negation in the first revision", "revision 1 has nothing to negate", |_| ())
         },
         Case { header: None, ..first("no header", "it has no journal header", |_| ()) },
-        Case { rows: gapped, ..first("lines that are not 1 to n", "its lines must be 1 to 6, all in one statement", |_| ()) },
+        Case {
+            rows: gapped,
+            ..first("lines that are not 1 to n", "its lines must be 1 to 6, all in one statement", |_| ())
+        },
         Case {
             before: stands(),
             header: None,
@@ -226,9 +239,13 @@ async fn rows_that_are_wrong_by_themselves() -> Result<()> {
     let cases = [
         wrong("a tenant without an allocation", "tenant_iff_held", |row| row[10] = None),
         wrong("an idle tenant", "tenant_iff_held", |row| row[7] = Some("idle".to_owned())),
-        wrong("compute that is no product", "compute_is_part_by_slices", |row| row[15] = Some("1".to_owned())),
+        wrong("compute that is no product", "compute_is_part_by_slices", |row| {
+            row[15] = Some("1".to_owned())
+        }),
         wrong("memory that is no product", "memory_is_part_by_slices", |row| row[16] = Some("1".to_owned())),
-        wrong("time outside the hour", "interval_inside_hour", |row| row[6] = Some((START + 2 * HOUR).to_string())),
+        wrong("time outside the hour", "interval_inside_hour", |row| {
+            row[6] = Some((START + 2 * HOUR).to_string())
+        }),
     ];
     all_refused(&cases).await
 }

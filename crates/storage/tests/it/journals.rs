@@ -4,7 +4,8 @@ use crate::database::Database;
 use anyhow::Result;
 use gpuledger_storage::StorageError;
 use gpuledger_storage::balance::{balance, capacity};
-use gpuledger_storage::journals::{EntryRow, JournalRevision, last_entries, last_journals, lock_gpus, post};
+use gpuledger_storage::journals::{EntryRow, JournalRevision, last_entries, last_journals, post};
+use gpuledger_storage::locks::hold;
 use std::collections::BTreeSet;
 
 /// 2026-10-01T00:00:00Z.
@@ -13,7 +14,14 @@ pub(crate) const HOUR: i64 = 3_600_000_000;
 pub(crate) const GPU: &str = "GPU-1";
 
 /// An entry of the fixture's GPU; `from` and `to` in halves of the hour.
-pub(crate) fn entry(from: i64, to: i64, account: &str, holder: Option<&str>, mask: i32, compute: i16) -> EntryRow {
+pub(crate) fn entry(
+    from: i64,
+    to: i64,
+    account: &str,
+    holder: Option<&str>,
+    mask: i32,
+    compute: i16,
+) -> EntryRow {
     EntryRow {
         start_us: START + from * HOUR / 2,
         end_us: START + to * HOUR / 2,
@@ -69,7 +77,6 @@ pub(crate) fn shorter(number: i32) -> JournalRevision {
 async fn a_revision_replaces_the_one_before() -> Result<()> {
     let database = Database::new().await?;
     let mut tx = database.writer.begin().await?;
-    lock_gpus(&mut tx, &BTreeSet::from([GPU.to_owned()])).await?;
     post(&mut tx, &[revision(1)]).await?;
     tx.commit().await?;
     let mut tx = database.writer.begin().await?;
@@ -91,7 +98,10 @@ async fn a_revision_replaces_the_one_before() -> Result<()> {
     assert_eq!((has[0].compute_slice_us, has[0].memory_slice_us), (7 * whole * 3 / 4, 8 * whole * 3 / 4));
     let last = last_journals(&mut tx, &[GPU.to_owned()], i64::MIN, i64::MAX).await?;
     assert_eq!((last.len(), last[0].revision, &last[0].digest), (1, 2, &vec![8; 32]));
-    assert_eq!(last_entries(&mut tx, GPU, i64::MIN, i64::MAX).await?, [(START, shorter(2).entries[0].clone())]);
+    assert_eq!(
+        last_entries(&mut tx, GPU, i64::MIN, i64::MAX).await?,
+        [(START, shorter(2).entries[0].clone())]
+    );
     drop(tx);
     database.drop().await
 }
@@ -165,19 +175,18 @@ async fn balances_want_full_hours() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_locked_gpu_waits_for_the_other_batch() -> Result<()> {
+async fn a_locked_subject_waits_for_the_other_batch() -> Result<()> {
     let database = Database::new().await?;
-    let (g1, g2) = (BTreeSet::from(["g1".to_owned()]), BTreeSet::from(["g2".to_owned(), "g1".to_owned()]));
+    let (g1, g2) = (BTreeSet::from([1]), BTreeSet::from([2, 1]));
     let mut first = database.writer.begin().await?;
-    lock_gpus(&mut first, &g1).await?;
+    hold(&mut first, &g1).await?;
     let writer = database.writer.clone();
     let second = tokio::spawn(async move {
         let mut tx = writer.begin().await?;
-        lock_gpus(&mut tx, &g2).await?;
+        hold(&mut tx, &g2).await?;
         tx.commit().await
     });
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    assert!(!second.is_finished());
+    database.until_waiting(1).await?;
     first.commit().await?;
     second.await??;
     database.drop().await

@@ -53,7 +53,8 @@ const EVERYTHING: SpanFilter<'static> =
 async fn spans_are_replaced_per_gpu_and_unplaced_ones_per_allocation() -> Result<()> {
     let database = Database::new().await?;
     let mut tx = database.writer.begin().await?;
-    let alone = SpanRow { since_us: None, weights: Vec::new(), gpu: Some("GPU-2".to_owned()), ..span("acme", "a-2") };
+    let alone =
+        SpanRow { since_us: None, weights: Vec::new(), gpu: Some("GPU-2".to_owned()), ..span("acme", "a-2") };
     let unplaced = SpanRow { gpu: None, compute_slices: None, count: 4, ..span("acme", "a-3") };
     let all = [span("acme", "a-1"), alone.clone(), unplaced.clone()];
     replace_spans(&mut tx, &[], &[], &all).await?;

@@ -23,7 +23,9 @@ async fn filled() -> Result<Database> {
     replace_allocations(&mut tx, &[], &[allocation("acme", "a-1"), allocation("beta", "b-1")]).await?;
     documents::insert_draft(&mut tx, &draft("d1", "acme")).await?;
     documents::insert_draft(&mut tx, &draft("d2", "beta")).await?;
-    for (kind, id) in [("Sku", "h100"), ("Tenant", "acme"), ("Tenant", "beta"), ("RateCard", "standard"), ("Secret", "x")] {
+    for (kind, id) in
+        [("Sku", "h100"), ("Tenant", "acme"), ("Tenant", "beta"), ("RateCard", "standard"), ("Secret", "x")]
+    {
         let object = NewObject { kind: kind.to_owned(), id: id.to_owned(), body: "{}".to_owned() };
         apply(&mut tx, &object, 0, "admin").await?;
     }
@@ -53,7 +55,8 @@ async fn a_tenant_sees_its_own_rows() -> Result<()> {
     assert_eq!(load_allocations(&mut tx, &FIRST_PAGE).await?, [allocation("acme", "a-1")]);
     assert_eq!(documents::list(&mut tx, &documents::DocumentFilter::default()).await?, [draft("d1", "acme")]);
     assert_eq!(documents::find(&mut tx, "d2").await?, None);
-    let objects: Vec<String> = latest(&mut tx).await?.into_iter().map(|o| format!("{} {}", o.kind, o.id)).collect();
+    let objects: Vec<String> =
+        latest(&mut tx).await?.into_iter().map(|o| format!("{} {}", o.kind, o.id)).collect();
     assert_eq!(objects, ["Sku h100", "Tenant acme"]);
     drop(tx);
     database.drop().await
@@ -108,9 +111,12 @@ async fn the_api_writes_nothing_and_reads_nothing_else() -> Result<()> {
     assert_bound(&mut login).await?;
     let insert = "INSERT INTO allocation (allocation, tenant, class, start_us, end_kind, source)
                   VALUES ('x', 'TENANT', 'spot', 0, 'running', '/s')";
-    let mut statements: Vec<String> = ["acme", "beta"].map(|tenant| insert.replace("TENANT", tenant)).to_vec();
+    let mut statements: Vec<String> =
+        ["acme", "beta"].map(|tenant| insert.replace("TENANT", tenant)).to_vec();
     statements.extend(["UPDATE document SET body = '{}'", "DELETE FROM usage_span"].map(str::to_owned));
-    for table in ["fact", "entry", "journal", "identity", "parked", "audit_pending", "period_close", "telemetry_hour"] {
+    for table in
+        ["fact", "entry", "journal", "identity", "parked", "audit_pending", "period_close", "telemetry_hour"]
+    {
         statements.push(format!("SELECT FROM {table}"));
     }
     for statement in statements {
@@ -140,7 +146,9 @@ async fn policies_hold_without_the_grants() -> Result<()> {
     let mut tx = login.begin().await?;
     tx.execute("SET LOCAL gpuledger.tenant = 'beta'").await?;
     for table in ["entry", "entry_2026_10"] {
-        let rows: i64 = sqlx::query_scalar(AssertSqlSafe(format!("SELECT count(*) FROM {table}"))).fetch_one(&mut *tx).await?;
+        let rows: i64 = sqlx::query_scalar(AssertSqlSafe(format!("SELECT count(*) FROM {table}")))
+            .fetch_one(&mut *tx)
+            .await?;
         assert_eq!(rows, 0, "{table} shows rows of others");
     }
     tx.execute("SET LOCAL gpuledger.tenant = 'acme'").await?;
@@ -159,7 +167,9 @@ async fn policies_hold_without_the_grants() -> Result<()> {
 #[tokio::test]
 async fn a_superuser_becomes_each_role() -> Result<()> {
     let database = Database::new().await?;
-    for (db, wanted) in [(&database.owner, "true"), (&database.writer, "gpuledger_writer"), (&database.api, "gpuledger_api")] {
+    for (db, wanted) in
+        [(&database.owner, "true"), (&database.writer, "gpuledger_writer"), (&database.api, "gpuledger_api")]
+    {
         let mut tx = db.begin().await?;
         let who: String =
             sqlx::query_scalar("SELECT CASE WHEN rolsuper THEN 'true' ELSE rolname END FROM pg_roles WHERE rolname = current_user")

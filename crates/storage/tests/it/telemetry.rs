@@ -4,7 +4,8 @@ use crate::database::Database;
 use anyhow::Result;
 use gpuledger_storage::alive;
 use gpuledger_storage::telemetry::{
-    HourKey, HourValues, SequenceGap, StagedWindow, WindowId, accept, add_hours, count_staged, gaps, load_hours, stage,
+    HourKey, HourValues, SequenceGap, StagedWindow, WindowId, accept, add_hours, count_staged, gaps,
+    load_hours, stage,
 };
 use std::collections::BTreeMap;
 
@@ -24,7 +25,8 @@ async fn a_sequence_is_new_once() -> Result<()> {
     tx.commit().await?;
     let mut tx = database.writer.begin().await?;
     assert_eq!(accept(&mut tx, &[id("n1", 3), id("n1", 2)]).await?, [false, true]);
-    let gap = |node: &str, first, last| SequenceGap { node: node.to_owned(), stream: "s1".to_owned(), first, last };
+    let gap =
+        |node: &str, first, last| SequenceGap { node: node.to_owned(), stream: "s1".to_owned(), first, last };
     assert_eq!(gaps(&mut tx).await?, [gap("n1", 1, 1), gap("n2", 0, 6)]);
     accept(&mut tx, &[id("n1", 1)]).await?;
     assert_eq!(gaps(&mut tx).await?, [gap("n2", 0, 6)]);
@@ -48,8 +50,7 @@ async fn two_consumers_count_a_window_once() -> Result<()> {
         tx.commit().await?;
         Ok::<_, gpuledger_storage::StorageError>(new)
     });
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    assert!(!second.is_finished());
+    database.until_waiting(1).await?;
     first.commit().await?;
     assert_eq!(second.await??, [false, true]);
     database.drop().await
@@ -110,7 +111,10 @@ async fn hours_add_up_beyond_64_bits_and_absent_is_not_zero() -> Result<()> {
     assert_eq!(stored, BTreeMap::from([(key, wanted.clone())]));
     assert_eq!((wanted.sm_active_us, wanted.energy_mj), (Some(0), None));
     assert_eq!(wanted.memory_byte_us, Some(huge * 3));
-    assert_eq!(wanted.quality["energy_mj"], BTreeMap::from([("derived_share".to_owned(), 20), ("driver_counter".to_owned(), 20)]));
+    assert_eq!(
+        wanted.quality["energy_mj"],
+        BTreeMap::from([("derived_share".to_owned(), 20), ("driver_counter".to_owned(), 20)])
+    );
     drop(tx);
     database.drop().await
 }

@@ -111,3 +111,35 @@ fn the_first_examples_are_those_of_the_contract() {
         .unwrap();
     assert_eq!(events, examples::all()[..events.len()]);
 }
+
+/// Worked examples nobody here wrote; they stand beside a full checkout only.
+#[test]
+fn every_event_and_object_of_the_shared_scenarios_is_read() {
+    let shared = folder().join("../../shared/scenarios");
+    let files = ["ledger", "billing"].map(|name| std::fs::read_dir(shared.join(name)));
+    let [Ok(ledger), Ok(billing)] = files else {
+        println!(
+            "SKIPPED every_event_and_object_of_the_shared_scenarios_is_read: ../shared/scenarios is absent"
+        );
+        return;
+    };
+    let mut seen = 0;
+    for path in ledger
+        .chain(billing)
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "yaml"))
+    {
+        let scenario: Value = serde_saphyr::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        for event in scenario["events"].as_array().unwrap() {
+            decode_structured(event.to_string().as_bytes())
+                .unwrap_or_else(|error| panic!("{}: {error}: {event}", path.display()));
+            seen += 1;
+        }
+        let config: Vec<String> =
+            scenario["config"].as_array().unwrap().iter().map(Value::to_string).collect();
+        let name = path.display().to_string();
+        crate::objects::parse_documents(&config.join("\n---\n"), &name)
+            .unwrap_or_else(|faults| panic!("{faults:?}"));
+    }
+    assert!(seen > 100, "{seen} events");
+}

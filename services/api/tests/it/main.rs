@@ -1,1 +1,12 @@
-//! Stub.
+//! The service on a real Postgres and a real socket.
+
+mod authorization;
+mod client;
+mod events;
+mod fixture;
+mod inbox;
+mod operation;
+mod openapi;
+mod pages;
+mod problems;
+mod tenants;

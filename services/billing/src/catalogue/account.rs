@@ -21,10 +21,19 @@ impl Catalogue {
         match &object.customer {
             Some(id) => {
                 let customer = self.customers.get(id.as_str()).ok_or_else(|| {
-                    format!("customer {id} of tenant {tenant} is unknown; apply a `kind: Customer` with that id")
+                    format!(
+                        "customer {id} of tenant {tenant} is unknown; apply a `kind: Customer` with that id"
+                    )
                 })?;
                 let currency = customer.currency.as_str();
-                self.terms(object, customer_party(customer), currency, &customer.tax, &customer.seller, customer.period_zone)
+                self.terms(
+                    object,
+                    customer_party(customer),
+                    currency,
+                    &customer.tax,
+                    &customer.seller,
+                    customer.period_zone,
+                )
             }
             None => {
                 let currency = object.currency.as_ref().ok_or_else(|| {

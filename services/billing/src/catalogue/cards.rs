@@ -9,7 +9,8 @@ use gpuledger_wire::objects;
 use std::collections::BTreeSet;
 
 pub(super) fn card_of(card: &objects::RateCard) -> Result<RateCard, BillingError> {
-    let unreadable = |why: String| BillingError::Object { kind: "RateCard".to_owned(), id: card.id.to_string(), why };
+    let unreadable =
+        |why: String| BillingError::Object { kind: "RateCard".to_owned(), id: card.id.to_string(), why };
     let prices = card.prices.iter().enumerate().map(|(index, price)| {
         price_of(price).map_err(|why| unreadable(format!("prices[{index}].price: {why}")))
     });

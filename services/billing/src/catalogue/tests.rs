@@ -7,7 +7,8 @@ fn catalogue(yaml: &str) -> Catalogue {
     Catalogue::new(parse_documents(yaml, "test.yaml").unwrap()).unwrap()
 }
 
-const SELLER: &str = "{kind: Seller, id: gpu-cloud, name: GPU Cloud GmbH, country: DE, time_zone: Europe/Berlin}\n---\n";
+const SELLER: &str =
+    "{kind: Seller, id: gpu-cloud, name: GPU Cloud GmbH, country: DE, time_zone: Europe/Berlin}\n---\n";
 
 #[test]
 fn a_tenant_pays_for_itself_or_its_customer_does() {
@@ -18,10 +19,16 @@ fn a_tenant_pays_for_itself_or_its_customer_does() {
          {kind: Tenant, id: free}\n---\n{kind: Tenant, id: solo, name: Solo, currency: USD}\n"
     ));
     let acme = catalogue.account(&TenantId::new("acme")).unwrap();
-    assert_eq!((acme.customer.name.as_str(), acme.currency.code(), acme.period_zone.name()), ("Big AG", "EUR", "America/New_York"));
+    assert_eq!(
+        (acme.customer.name.as_str(), acme.currency.code(), acme.period_zone.name()),
+        ("Big AG", "EUR", "America/New_York")
+    );
     assert_eq!(acme.taxes[0].rate.to_string(), "0.19");
     let solo = catalogue.account(&TenantId::new("solo")).unwrap();
-    assert_eq!((solo.customer.id.as_str(), solo.currency.code(), solo.period_zone.name()), ("solo", "USD", "Europe/Berlin"));
+    assert_eq!(
+        (solo.customer.id.as_str(), solo.currency.code(), solo.period_zone.name()),
+        ("solo", "USD", "Europe/Berlin")
+    );
     assert_eq!(catalogue.tenants().collect::<Vec<_>>(), ["acme", "solo"]);
 }
 
@@ -64,13 +71,17 @@ fn prices_keep_every_digit_and_unrated_terms_are_noted() {
     ] {
         let catalogue = catalogue(&card(extra, price));
         let (card, _) = catalogue.cards.iter().next().unwrap();
-        let found: Vec<&str> = card.unrated.iter().chain(&card.prices[0].unrated).map(|t| t.as_str()).collect();
+        let found: Vec<&str> =
+            card.unrated.iter().chain(&card.prices[0].unrated).map(|t| t.as_str()).collect();
         assert_eq!(found.join(" "), terms, "{extra} {price}");
     }
     let catalogue = catalogue(&card("", "price: \"0.0000000001\", granularity: 1m, minimum: 90s"));
     let (card, _) = catalogue.cards.iter().next().unwrap();
     let price = &card.prices[0];
-    assert_eq!((price.price.to_string().as_str(), price.granularity_us, price.minimum_us), ("0.0000000001", 60_000_000, 90_000_000));
+    assert_eq!(
+        (price.price.to_string().as_str(), price.granularity_us, price.minimum_us),
+        ("0.0000000001", 60_000_000, 90_000_000)
+    );
 }
 
 #[test]
@@ -92,5 +103,8 @@ fn commitments_and_credits_of_the_period_are_noted() {
     let count = |tenant: &str, from, to| {
         catalogue.unrated(&TenantId::new(tenant), Window::new(day(from), day(to)).unwrap()).len()
     };
-    assert_eq!((count("acme", 0, 1), count("acme", 5, 6), count("acme", -5, 0), count("beta", 0, 1)), (2, 1, 0, 0));
+    assert_eq!(
+        (count("acme", 0, 1), count("acme", 5, 6), count("acme", -5, 0), count("beta", 0, 1)),
+        (2, 1, 0, 0)
+    );
 }

@@ -20,8 +20,14 @@ fn card() -> RateCard {
         lock: Lock::AtEvent,
         unrated: BTreeSet::new(),
     };
-    let prices =
-        [("a2", "0.25"), ("l4", "0.35"), ("a10", "0.45"), ("l40s", "2.01"), ("a100-80gb-pcie", "2.05"), ("h100-80gb-hbm3", "4.11")];
+    let prices = [
+        ("a2", "0.25"),
+        ("l4", "0.35"),
+        ("a10", "0.45"),
+        ("l40s", "2.01"),
+        ("a100-80gb-pcie", "2.05"),
+        ("h100-80gb-hbm3", "4.11"),
+    ];
     RateCard {
         id: "standard".to_owned(),
         currency: "EUR".parse().unwrap(),
@@ -76,8 +82,18 @@ pub(crate) fn account() -> Account {
 
 pub(crate) fn sample() -> Document {
     let card = card();
-    let uses = [("a-1", 0, 0), ("a-2", 1, 0), ("a-3", 2, 0), ("a-4", 2, 1), ("a-5", 2, 2), ("a-6", 3, 0), ("a-7", 4, 0), ("a-8", 5, 0)];
-    let charges = uses.into_iter().map(|(allocation, index, day)| charge(&card, index, allocation, day)).collect();
+    let uses = [
+        ("a-1", 0, 0),
+        ("a-2", 1, 0),
+        ("a-3", 2, 0),
+        ("a-4", 2, 1),
+        ("a-5", 2, 2),
+        ("a-6", 3, 0),
+        ("a-7", 4, 0),
+        ("a-8", 5, 0),
+    ];
+    let charges =
+        uses.into_iter().map(|(allocation, index, day)| charge(&card, index, allocation, day)).collect();
     let account = account();
     let rated = Rated { lines: lines_of(charges, account.currency).unwrap(), unpriced: vec![] };
     let names = BTreeMap::from([(SkuId::new("h100-80gb-hbm3"), "NVIDIA H100 80 GB".to_owned())]);
@@ -90,7 +106,8 @@ pub(crate) fn sample() -> Document {
 #[test]
 fn m5_half_cents_tax_and_total() {
     let document = sample();
-    let amounts: Vec<(&str, &str)> = document.lines.iter().map(|l| (l.sku.as_str(), l.amount.as_str())).collect();
+    let amounts: Vec<(&str, &str)> =
+        document.lines.iter().map(|l| (l.sku.as_str(), l.amount.as_str())).collect();
     let expected = [
         ("a10", "0.68"),
         ("a100-80gb-pcie", "1.03"),
@@ -137,7 +154,9 @@ fn the_contracts_members_are_there() {
     {
         assert!(value.get(member).is_some(), "{member}");
     }
-    for member in "id kind project sku class quantity unit unit_price per amount basis details".split_whitespace() {
+    for member in
+        "id kind project sku class quantity unit unit_price per amount basis details".split_whitespace()
+    {
         assert!(value["lines"][0].get(member).is_some(), "lines[].{member}");
     }
 }

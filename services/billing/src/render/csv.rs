@@ -5,8 +5,26 @@ use crate::error::BillingError;
 use std::borrow::Cow;
 
 const HEADER: [&str; 20] = [
-    "invoice", "number", "status", "seller", "customer", "tenant", "period", "line", "kind", "project", "sku", "description",
-    "class", "quantity", "unit", "unit_price", "per", "amount", "currency", "allocations",
+    "invoice",
+    "number",
+    "status",
+    "seller",
+    "customer",
+    "tenant",
+    "period",
+    "line",
+    "kind",
+    "project",
+    "sku",
+    "description",
+    "class",
+    "quantity",
+    "unit",
+    "unit_price",
+    "per",
+    "amount",
+    "currency",
+    "allocations",
 ];
 
 /// The lines of a document.
@@ -17,7 +35,9 @@ pub fn csv(document: &Document) -> Result<String, BillingError> {
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
     writer.write_record(HEADER).map_err(BillingError::Csv)?;
     for line in &document.lines {
-        writer.write_record(row(document, line).iter().map(AsRef::<str>::as_ref)).map_err(BillingError::Csv)?;
+        writer
+            .write_record(row(document, line).iter().map(AsRef::<str>::as_ref))
+            .map_err(BillingError::Csv)?;
     }
     let bytes = writer.into_inner().map_err(|e| BillingError::Csv(e.into_error().into()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -72,7 +92,11 @@ mod tests {
         document.customer.name = "Acme, \"Robotics\" AG".to_owned();
         let text = csv(&document).unwrap();
         let rows: Vec<&str> = text.split("\r\n").collect();
-        assert_eq!(rows.len(), document.lines.len() + 2, "a header, the lines, and nothing after the last CRLF");
+        assert_eq!(
+            rows.len(),
+            document.lines.len() + 2,
+            "a header, the lines, and nothing after the last CRLF"
+        );
         assert!(rows[1].contains("\"Acme, \"\"Robotics\"\" AG\""), "{}", rows[1]);
         assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
         let mut reader = csv::Reader::from_reader(text.as_bytes());

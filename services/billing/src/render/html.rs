@@ -68,7 +68,8 @@ struct TaxRow<'a> {
 /// # Errors
 /// A number of the document cannot be read, or the page cannot be laid out.
 pub fn html(document: &Document) -> Result<String, BillingError> {
-    let member = |member, text: &str| BillingError::Member { id: document.id.clone(), member, text: text.to_owned() };
+    let member =
+        |member, text: &str| BillingError::Member { id: document.id.clone(), member, text: text.to_owned() };
     let first = NaiveDate::parse_from_str(&format!("{}-01", document.period), "%Y-%m-%d")
         .map_err(|_| member("period", &document.period))?;
     let lines = document.lines.iter().enumerate();
@@ -104,12 +105,14 @@ pub fn html(document: &Document) -> Result<String, BillingError> {
 
 /// The days of a month: `1 – 31 October 2026`.
 fn span(first: NaiveDate) -> String {
-    let last = first.checked_add_months(chrono::Months::new(1)).and_then(|next| next.pred_opt()).unwrap_or(first);
+    let last =
+        first.checked_add_months(chrono::Months::new(1)).and_then(|next| next.pred_opt()).unwrap_or(first);
     format!("1 – {} {}", last.day(), first.format("%B %Y"))
 }
 
 fn long_date(day: &str) -> String {
-    NaiveDate::parse_from_str(day, "%Y-%m-%d").map_or_else(|_| day.to_owned(), |d| d.format("%-d %B %Y").to_string())
+    NaiveDate::parse_from_str(day, "%Y-%m-%d")
+        .map_or_else(|_| day.to_owned(), |d| d.format("%-d %B %Y").to_string())
 }
 
 /// A digest in groups of eight, so that an eye can compare it.
@@ -238,21 +241,5 @@ mod tests {
         let mut document = sample();
         document.lines[0].quantity = "many".to_owned();
         assert!(html(&document).unwrap_err().to_string().contains("\"many\""));
-    }
-}
-#[cfg(test)]
-mod tmp {
-    #[test]
-    fn tmp_write() {
-        let mut d = crate::draft::tests::sample();
-        d.lines[0].project = Some("vision".into());
-        d.lines[3].details[0].added = "30".into();
-        std::fs::create_dir_all("/tmp/bill").unwrap();
-        std::fs::write("/tmp/bill/draft.html", super::html(&d).unwrap()).unwrap();
-        d.status = "issued".into(); d.number = Some("INV-2026-0001".into()); d.issued_on = Some("2026-11-02".into());
-        d.amount_due = "1234567.89".into();
-        d.unpriced = vec![crate::document::UnpricedView { allocation: "a-2".into(), sku: "b200".into(), class: "on_demand".into(), start: "2026-10-05T00:00:00Z".into(), end: "2026-10-05T01:00:00Z".into(), quantity: "3600".into() }];
-        std::fs::write("/tmp/bill/issued.html", super::html(&d).unwrap()).unwrap();
-        std::fs::write("/tmp/bill/table.txt", crate::render::table(&d)).unwrap();
     }
 }

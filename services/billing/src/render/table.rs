@@ -31,7 +31,10 @@ pub fn table(document: &Document) -> String {
         text.push_str(&format!("{name:>40}  {amount:>16} {}\n", document.currency));
     }
     for unpriced in &document.unpriced {
-        let line = format!("no price: {} {} by {} for {} s", unpriced.sku, unpriced.class, unpriced.allocation, unpriced.quantity);
+        let line = format!(
+            "no price: {} {} by {} for {} s",
+            unpriced.sku, unpriced.class, unpriced.allocation, unpriced.quantity
+        );
         text.push_str(&format!("\n  ! {line}"));
     }
     if !document.unpriced.is_empty() {
@@ -73,7 +76,9 @@ fn cells(index: usize, line: &LineView) -> Vec<String> {
 
 fn totals(document: &Document) -> Vec<(String, &str)> {
     let mut rows = vec![("subtotal".to_owned(), document.subtotal.as_str())];
-    rows.extend(document.taxes.iter().map(|t| (format!("{} {} on {}", t.name, t.rate, t.base), t.amount.as_str())));
+    rows.extend(
+        document.taxes.iter().map(|t| (format!("{} {} on {}", t.name, t.rate, t.base), t.amount.as_str())),
+    );
     rows.push(("total".to_owned(), &document.total));
     if document.amount_due != document.total {
         rows.push(("amount due".to_owned(), &document.amount_due));
@@ -95,7 +100,9 @@ pub fn list_table(documents: &[Document]) -> String {
     ];
     let row = |d: &Document| {
         let number = d.number.clone().unwrap_or_else(|| "-".to_owned());
-        [&d.id, &number, &d.kind, &d.status, &d.tenant, &d.period, &d.total, &d.currency].map(String::clone).to_vec()
+        [&d.id, &number, &d.kind, &d.status, &d.tenant, &d.period, &d.total, &d.currency]
+            .map(String::clone)
+            .to_vec()
     };
     grid(&columns, &documents.iter().map(row).collect::<Vec<_>>())
 }

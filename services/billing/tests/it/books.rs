@@ -67,7 +67,12 @@ impl Database {
                 r#"{{"allocation":"{allocation}","tenant":"{tenant}","units":[{{"sku":"{sku}","count":1}}],"mode":"exclusive","class":"on_demand"}}"#
             );
             facts.push(fact(&format!("{allocation}-g"), "granted", start, &granted)?);
-            facts.push(fact(&format!("{allocation}-r"), "released", end, &format!(r#"{{"allocation":"{allocation}"}}"#))?);
+            facts.push(fact(
+                &format!("{allocation}-r"),
+                "released",
+                end,
+                &format!(r#"{{"allocation":"{allocation}"}}"#),
+            )?);
         }
         let mut tx = self.db.begin().await?;
         insert_facts(&mut tx, &facts).await?;

@@ -21,8 +21,14 @@ async fn v2_closing_twice_or_at_once_gives_one_draft_with_the_same_bytes() -> Re
     let books = Database::new("").await?;
     books.replay(&[TEN_HOURS], "2026-11-01T00:00:00Z").await?;
     let early = books.close("2026-10", None, "2026-10-31T23:59:59.999999Z").await?;
-    assert!(told(&early).iter().all(|line| line.contains("is not over before 2026-11-01T00:00:00Z")), "{early:?}");
-    assert_eq!(told(&books.close("2026-10", None, "2026-11-01T00:00:59.999999Z").await?), ["acme 28.56 new", "beta none new"]);
+    assert!(
+        told(&early).iter().all(|line| line.contains("is not over before 2026-11-01T00:00:00Z")),
+        "{early:?}"
+    );
+    assert_eq!(
+        told(&books.close("2026-10", None, "2026-11-01T00:00:59.999999Z").await?),
+        ["acme 28.56 new", "beta none new"]
+    );
     let which = Which::Period { tenant: "acme", period: "2026-10" };
     let bytes = render::json(&show(&books.db, which).await?)?;
     let (one, two) = tokio::join!(
@@ -60,7 +66,9 @@ async fn v2_what_cannot_be_closed_is_named_and_the_others_close() -> Result<()> 
 async fn v1_a_discarded_draft_reopens_its_period_and_the_next_freezes_what_is_known_then() -> Result<()> {
     let books = Database::new("").await?;
     books.replay(&[TEN_HOURS], "2026-11-02T00:00:00Z").await?;
-    let dry = close_period(&books.db, "2026-10".parse()?, None, crate::books::at("2026-11-02T00:00:00Z")?, true).await?;
+    let dry =
+        close_period(&books.db, "2026-10".parse()?, None, crate::books::at("2026-11-02T00:00:00Z")?, true)
+            .await?;
     assert_eq!(told(&dry)[0], "acme 28.56 new");
     assert_eq!(list(&books.db, None, None).await?, vec![], "a dry run writes nothing");
     let first = books.close("2026-10", None, "2026-11-02T00:00:00Z").await?;

@@ -9,14 +9,16 @@ use gpuledger_books::Books;
 #[tokio::test]
 async fn v11_no_price_stops_the_issue_and_a_price_of_zero_does_not() -> Result<()> {
     let books = Database::new("").await?;
-    let hour = |allocation, tenant, sku| (allocation, tenant, sku, "2026-10-05T00:00:00Z", "2026-10-05T01:00:00Z");
+    let hour =
+        |allocation, tenant, sku| (allocation, tenant, sku, "2026-10-05T00:00:00Z", "2026-10-05T01:00:00Z");
     let uses = [hour("a-1", "acme", "l40s"), hour("a-2", "acme", "b200"), hour("b-1", "beta", "l4")];
     books.replay(&uses, "2026-11-02T00:00:00Z").await?;
     books.close("2026-10", None, "2026-11-02T00:00:00Z").await?;
     let acme = Which::Period { tenant: "acme", period: "2026-10" };
     let refused = issue(&books.db, Issue::One(acme), at("2026-11-02T00:00:00Z")?).await?;
     assert!(refused.issued.is_empty() && refused.refused[0].reason.contains("(b200)"), "{refused:?}");
-    let report = issue(&books.db, Issue::All { period: Some("2026-10") }, at("2026-11-02T00:00:00Z")?).await?;
+    let report =
+        issue(&books.db, Issue::All { period: Some("2026-10") }, at("2026-11-02T00:00:00Z")?).await?;
     assert_eq!(report.issued[0].number.as_deref(), Some("INV-2026-0001"), "the refused draft took no number");
     assert_eq!(report.issued[0].lines[0].amount, "0.00");
     let draft = show(&books.db, acme).await?;
@@ -33,15 +35,20 @@ async fn v11_no_price_stops_the_issue_and_a_price_of_zero_does_not() -> Result<(
 #[tokio::test(flavor = "multi_thread")]
 async fn v2_numbers_are_gapless_in_tenant_order_however_many_issue_at_once() -> Result<()> {
     let books = Database::new("{kind: Tenant, id: gamma, currency: USD}").await?;
-    let hour = |allocation, tenant| (allocation, tenant, "l40s", "2026-10-05T00:00:00Z", "2026-10-05T01:00:00Z");
+    let hour =
+        |allocation, tenant| (allocation, tenant, "l40s", "2026-10-05T00:00:00Z", "2026-10-05T01:00:00Z");
     books.replay(&[hour("c", "gamma"), hour("a", "acme"), hour("b", "beta")], "2026-11-02T00:00:00Z").await?;
     books.close("2026-10", None, "2026-11-02T00:00:00Z").await?;
     let now = at("2026-11-02T00:00:00Z")?;
     let all = Issue::All { period: Some("2026-10") };
     let (one, two) = tokio::join!(issue(&books.db, all, now), issue(&books.db, all, now));
     for report in [one?, two?] {
-        let numbers: Vec<_> = report.issued.iter().map(|d| (d.tenant.as_str(), d.number.as_deref().unwrap_or(""))).collect();
-        assert_eq!(numbers, [("acme", "INV-2026-0001"), ("beta", "INV-2026-0002"), ("gamma", "INV-2026-0003")]);
+        let numbers: Vec<_> =
+            report.issued.iter().map(|d| (d.tenant.as_str(), d.number.as_deref().unwrap_or(""))).collect();
+        assert_eq!(
+            numbers,
+            [("acme", "INV-2026-0001"), ("beta", "INV-2026-0002"), ("gamma", "INV-2026-0003")]
+        );
         assert_eq!(report.issued[0].issued_on.as_deref(), Some("2026-11-02"));
     }
     assert_eq!(show(&books.db, Which::Id("INV-2026-0002")).await?.tenant, "beta");
@@ -53,7 +60,12 @@ async fn v2_numbers_are_gapless_in_tenant_order_however_many_issue_at_once() -> 
 #[tokio::test]
 async fn a_line_leads_back_to_its_facts() -> Result<()> {
     let books = Database::new("").await?;
-    books.replay(&[("a-1", "acme", "l40s", "2026-10-05T00:00:00Z", "2026-10-05T01:00:00Z")], "2026-11-02T00:00:00Z").await?;
+    books
+        .replay(
+            &[("a-1", "acme", "l40s", "2026-10-05T00:00:00Z", "2026-10-05T01:00:00Z")],
+            "2026-11-02T00:00:00Z",
+        )
+        .await?;
     books.close("2026-10", None, "2026-11-02T00:00:00Z").await?;
     let why = explain(&books.db, "inv-2026-10-acme-1.1").await?;
     let facts: Vec<&str> = why.facts.iter().map(|f| f.id.as_str()).collect();

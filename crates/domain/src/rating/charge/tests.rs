@@ -12,7 +12,9 @@ use num_rational::Ratio;
 
 fn at(seconds: &str) -> Instant {
     let (whole, micros) = seconds.split_once('.').unwrap_or((seconds, "0"));
-    Instant::from_micros(whole.parse::<i64>().unwrap() * 1_000_000 + format!("{micros:0<6}").parse::<i64>().unwrap())
+    Instant::from_micros(
+        whole.parse::<i64>().unwrap() * 1_000_000 + format!("{micros:0<6}").parse::<i64>().unwrap(),
+    )
 }
 
 fn unit(text: &str) -> UnitUse {
@@ -58,7 +60,11 @@ fn rated(cards: &RateCards, units: &str, tenant: &str, period: (&str, &str)) -> 
 fn shown(rated: &Rated) -> Vec<String> {
     let one = |line: &Line| {
         let seconds = Ratio::new(line.quantity_us, 1_000_000);
-        let seconds = if seconds.is_integer() { seconds.to_integer().to_string() } else { format!("{}us", line.quantity_us) };
+        let seconds = if seconds.is_integer() {
+            seconds.to_integer().to_string()
+        } else {
+            format!("{}us", line.quantity_us)
+        };
         let project = line.key.project.as_ref().map_or(String::new(), |p| format!("{p}:"));
         let key = &line.key;
         format!("{project}{} {} {seconds} {} {}", key.sku, key.class.as_str(), key.unit_price, line.amount)
@@ -98,7 +104,10 @@ fn m5_a_line_is_rounded_once_over_all_its_allocations() {
     let amounts: Vec<_> = rated.lines.iter().map(|l| l.amount).collect();
     let vat = super::super::TaxRate { name: "VAT".to_owned(), rate: "0.19".parse().unwrap() };
     let taxes = taxes_on(&amounts, &[vat], "USD".parse().unwrap()).unwrap();
-    assert_eq!((taxes[0].base.to_string(), taxes[0].amount.to_string()), ("5.09".to_owned(), "0.97".to_owned()));
+    assert_eq!(
+        (taxes[0].base.to_string(), taxes[0].amount.to_string()),
+        ("5.09".to_owned(), "0.97".to_owned())
+    );
     assert_eq!(rated.lines[0].uses.len(), 3, "the line names the three allocations it is made of");
 }
 
@@ -163,7 +172,8 @@ fn v11_no_price_is_billed_nothing_and_named_and_a_price_of_zero_is_a_price() {
         c-1 0 3600 gamma b200";
     let acme = rated(&cards, units, "acme", ("0", "10000")).unwrap();
     assert_eq!(shown(&acme), ["l40s on_demand 3600 2.4 2.40"]);
-    let named: Vec<(&str, i128)> = acme.unpriced.iter().map(|u| (u.allocation.as_str(), u.quantity_us)).collect();
+    let named: Vec<(&str, i128)> =
+        acme.unpriced.iter().map(|u| (u.allocation.as_str(), u.quantity_us)).collect();
     assert_eq!(named, [("a-2", 3_600_000_000), ("a-3", 7_200_000_000)]);
     let beta = rated(&cards, units, "beta", ("0", "10000")).unwrap();
     assert_eq!((shown(&beta), beta.unpriced), (vec!["l4 on_demand 3600 0 0.00".to_owned()], vec![]));
@@ -207,7 +217,10 @@ fn terms_that_cannot_be_rated_stop_the_period_and_are_named() {
     let mut card = card("std 0 * l4:-=1.00 h100:-=2.00");
     card.prices[1].unrated.insert(Term::Tiers);
     let cards = RateCards::new([card.clone()]);
-    assert!(rated(&cards, "a-1 0 3600 acme l4", "acme", ("0", "10000")).is_ok(), "a price nobody used stops nothing");
+    assert!(
+        rated(&cards, "a-1 0 3600 acme l4", "acme", ("0", "10000")).is_ok(),
+        "a price nobody used stops nothing"
+    );
     let error = rated(&cards, "a-1 0 3600 acme h100", "acme", ("0", "10000")).unwrap_err().to_string();
     assert!(error.contains("\"std\"") && error.contains("prices[1].tiers"), "{error}");
     card.unrated.insert(Term::MinimumSpend);

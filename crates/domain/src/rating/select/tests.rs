@@ -65,8 +65,10 @@ fn v12_tenant_goes_before_sku_and_sku_before_class() {
         .filter(|l| !l.trim().is_empty())
     {
         let cells: Vec<&str> = row.split_whitespace().collect();
-        let class =
-            [Class::OnDemand, Class::Reserved, Class::Spot].into_iter().find(|c| c.as_str() == cells[3]).unwrap();
+        let class = [Class::OnDemand, Class::Reserved, Class::Spot]
+            .into_iter()
+            .find(|c| c.as_str() == cells[3])
+            .unwrap();
         let wanted = Wanted {
             tenant: &TenantId::new(cells[1]),
             sku: &SkuId::new(cells[2]),
@@ -91,7 +93,11 @@ fn v12_equal_candidates_are_an_error() {
     let error = cards.select(wanted, Instant::default()).unwrap_err();
     assert!(error.to_string().contains("two equal prices"), "{error}");
     let eur = Wanted { currency: "EUR".parse().unwrap(), ..wanted };
-    assert_eq!(cards.select(eur, Instant::default()), Ok(None), "a card in another currency is not for the tenant");
+    assert_eq!(
+        cards.select(eur, Instant::default()),
+        Ok(None),
+        "a card in another currency is not for the tenant"
+    );
 }
 
 #[test]

@@ -131,7 +131,7 @@ pub(crate) async fn list(
     let project = faults.name("project", params.project.as_deref());
     let slurm_job = faults.name("slurm_job", params.slurm_job.as_deref());
     let pod_uid = faults.name("pod_uid", params.pod_uid.as_deref());
-    faults.name("tenant", params.tenant.as_deref());
+    faults.tenant(params.tenant.as_deref());
     faults.done()?;
     let reads = principal.reads(params.tenant.as_deref())?;
     let binding = bind(&params, &reads);

@@ -138,7 +138,7 @@ pub(crate) async fn list(
     if status.is_some_and(|status| !STATUSES.contains(&status)) {
         faults.add("status", "expected draft, issued, paid or discarded");
     }
-    faults.name("tenant", params.tenant.as_deref());
+    faults.tenant(params.tenant.as_deref());
     faults.done()?;
     let reads = principal.reads(params.tenant.as_deref())?;
     let binding = Binding::new(&[Some("/v1/invoices"), reads.tenant.as_deref(), period, status]);

@@ -71,6 +71,13 @@ impl Faults {
         Some(text)
     }
 
+    /// Checks the name of a tenant.
+    pub(crate) fn tenant(&mut self, text: Option<&str>) {
+        if self.name("tenant", text) == Some("*") {
+            self.add("tenant", "expected one tenant's id; leave it out for all");
+        }
+    }
+
     /// Ends the reading.
     ///
     /// # Errors

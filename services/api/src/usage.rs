@@ -173,7 +173,7 @@ fn check(params: &UsageParams) -> Result<Asked, Problem> {
         }
     };
     let limit = faults.limit(params.limit.as_deref(), DEFAULT_LIMIT, MAX_LIMIT);
-    faults.name("tenant", params.tenant.as_deref());
+    faults.tenant(params.tenant.as_deref());
     faults.name("project", params.project.as_deref());
     if keys.contains(&GroupKey::Hour) && window.is_some_and(|window| window.micros() > MAX_HOURLY_US) {
         faults.add("group_by", "hour: the window is longer than 400 days");

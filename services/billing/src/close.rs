@@ -7,6 +7,7 @@ use crate::draft::{Frozen, draft};
 use crate::error::BillingError;
 use crate::history::History;
 use crate::late::{Late, billed_us, priced_us};
+use crate::trail::{self, Step};
 use crate::usage::{self, Usage};
 use gpuledger_domain::ids::TenantId;
 use gpuledger_domain::rating::{Period, Rated, Rating, UnitUse, price, rate};
@@ -269,6 +270,7 @@ impl Closing {
     ) -> Result<(), BillingError> {
         if let Some(made) = made {
             documents::insert_draft(tx, &self.row(made)?).await?;
+            trail::document(tx, Step::Drafted, &made.document, self.now).await?;
         }
         let frozen = &self.standing.frozen;
         let close = PeriodClose {
@@ -283,7 +285,7 @@ impl Closing {
             closed_at_us: self.now.as_micros(),
         };
         closes::insert(tx, &close).await?;
-        Ok(())
+        trail::close(tx, &close).await
     }
 
     fn row(&self, made: &Made) -> Result<DocumentRow, BillingError> {

@@ -4,6 +4,7 @@ use crate::close::Refused;
 use crate::document::Document;
 use crate::error::BillingError;
 use crate::read::{Which, document_of, find};
+use crate::trail::{self, Step};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::documents::{self, DocumentFilter, DocumentRow};
 use gpuledger_storage::{Db, PgConnection, closes};
@@ -102,6 +103,7 @@ async fn give_number(
     document.issued_on = Some(day_of(now, document.seller.time_zone.as_deref()));
     let body = crate::render::json(&document)?;
     if documents::issue(tx, &row.id, &number, &body, now.as_micros()).await? {
+        trail::document(tx, Step::Issued, &document, now).await?;
         return Ok(document);
     }
     // It was discarded meanwhile. The transaction is rolled back with its numbers, which leaves no gap.
@@ -119,15 +121,16 @@ fn day_of(at: Instant, zone: Option<&str>) -> String {
 ///
 /// # Errors
 /// [`BillingError::NotFound`] where there is no such document; [`BillingError::NotADraft`]; the database.
-pub async fn discard(db: &Db, which: Which<'_>) -> Result<Document, BillingError> {
+pub async fn discard(db: &Db, which: Which<'_>, now: Instant) -> Result<Document, BillingError> {
     let mut tx = db.begin().await?;
     let row = find(&mut tx, which).await?;
     if !documents::discard(&mut tx, &row.id).await? {
         return Err(BillingError::NotADraft { id: row.id, status: row.status });
     }
-    tx.commit().await?;
     let mut document = document_of(&row)?;
     document.status = "discarded".to_owned();
+    trail::document(&mut tx, Step::Discarded, &document, now).await?;
+    tx.commit().await?;
     Ok(document)
 }
 

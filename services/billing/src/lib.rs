@@ -16,6 +16,7 @@ mod late;
 mod read;
 pub mod render;
 mod text;
+mod trail;
 mod unpriced;
 pub mod usage;
 pub mod why;

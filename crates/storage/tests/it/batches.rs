@@ -164,23 +164,23 @@ async fn a_deadlock_is_retried() -> Result<()> {
     let database = Database::new().await?;
     let both_hold_one = Arc::new(Barrier::new(2));
     let attempts = Arc::new(AtomicUsize::new(0));
-    let lock = |names: [&str; 2]| {
-        let (writer, names) = (database.writer.clone(), names.map(|name| BTreeSet::from([name.to_owned()])));
+    let lock = |keys: [i32; 2]| {
+        let (writer, keys) = (database.writer.clone(), keys.map(|key| BTreeSet::from([key])));
         let (both_hold_one, attempts) = (both_hold_one.clone(), attempts.clone());
         tokio::spawn(async move {
             retry(|| async {
                 let mut tx = writer.begin().await?;
-                journals::lock_gpus(&mut tx, &names[0]).await?;
+                locks::hold(&mut tx, &keys[0]).await?;
                 if attempts.fetch_add(1, Ordering::SeqCst) < 2 {
                     both_hold_one.wait().await;
                 }
-                journals::lock_gpus(&mut tx, &names[1]).await?;
+                locks::hold(&mut tx, &keys[1]).await?;
                 tx.commit().await
             })
             .await
         })
     };
-    let (first, second) = (lock(["g1", "g2"]), lock(["g2", "g1"]));
+    let (first, second) = (lock([1, 2]), lock([2, 1]));
     first.await??;
     second.await??;
     assert_eq!(attempts.load(Ordering::SeqCst), 3, "one of the two must have lost once");

@@ -28,7 +28,9 @@ pub(crate) struct Fixture {
     url: String,
     pub(crate) writer: Db,
     pub(crate) api: Db,
-    pub(crate) key: SigningKey,
+    /// The private key.
+    pub(crate) pem: String,
+    key: SigningKey,
     pub(crate) running: Running,
     shutdown: CancellationToken,
 }
@@ -46,7 +48,8 @@ impl Fixture {
         let writer = connect(&url, Role::Writer).await?;
         fill(&writer).await?;
         let api = connect(&url, Role::Api).await?;
-        let key = SigningKey::from_pem(generate_ed25519_pem()?.as_bytes())?;
+        let pem = generate_ed25519_pem()?;
+        let key = SigningKey::from_pem(pem.as_bytes())?;
         let settings = ApiSettings {
             bind: "127.0.0.1:0".to_owned(),
             admin_bind: Some("127.0.0.1:0".to_owned()),
@@ -60,7 +63,7 @@ impl Fixture {
         };
         let shutdown = CancellationToken::new();
         let running = serve(settings, shutdown.clone()).await?;
-        Ok(Self { url, writer, api, key, running, shutdown })
+        Ok(Self { url, writer, api, pem, key, running, shutdown })
     }
 
     pub(crate) async fn send(&self, request: &Request) -> Result<Response> {

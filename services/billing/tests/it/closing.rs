@@ -78,9 +78,10 @@ async fn v1_a_discarded_draft_reopens_its_period_and_the_next_freezes_what_is_kn
     assert_eq!(told(&stands)[0], "acme 28.56 stands");
     let late: Vec<_> = stands.late.iter().map(|l| (l.tenant.as_str(), l.billed_us, l.now_us)).collect();
     assert_eq!(late, [("acme", 36_000_000_000, 39_600_000_000)], "what came late is named");
+    let now = crate::books::at("2026-11-03T00:00:00Z")?;
     let id = first.closed[0].document.as_ref().unwrap().id.clone();
-    assert_eq!(discard(&books.db, Which::Id(&id)).await?.status, "discarded");
-    assert!(discard(&books.db, Which::Id(&id)).await.is_err());
+    assert_eq!(discard(&books.db, Which::Id(&id), now).await?.status, "discarded");
+    assert!(discard(&books.db, Which::Id(&id), now).await.is_err());
     let again = books.close("2026-10", None, "2026-11-03T00:00:00Z").await?;
     assert_eq!(told(&again), ["acme 31.42 new", "beta none stands"]);
     assert_eq!(books.close("2026-10", None, "2026-11-03T00:00:00Z").await?.late, vec![]);

@@ -52,7 +52,7 @@ async fn v2_numbers_are_gapless_in_tenant_order_however_many_issue_at_once() -> 
         assert_eq!(report.issued[0].issued_on.as_deref(), Some("2026-11-02"));
     }
     assert_eq!(show(&books.db, Which::Id("INV-2026-0002")).await?.tenant, "beta");
-    let error = gpuledger_billing::discard(&books.db, Which::Id("INV-2026-0002")).await.unwrap_err();
+    let error = gpuledger_billing::discard(&books.db, Which::Id("INV-2026-0002"), now).await.unwrap_err();
     assert!(matches!(error, BillingError::NotADraft { .. }), "{error}");
     books.drop().await
 }

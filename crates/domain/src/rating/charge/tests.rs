@@ -255,6 +255,7 @@ fn gathering_keeps_each_units_end_and_nothing_before_the_books_open() {
         project: None,
         class: Class::OnDemand,
         reason: None,
+        source: crate::ids::Source::new("/allocators/t"),
         labels: BTreeMap::new(),
         slurm_job: None,
         pod_uid: None,

@@ -6,7 +6,7 @@ use gpuledger_storage::StorageError;
 #[derive(Debug, thiserror::Error)]
 pub enum BooksError {
     /// The database said no.
-    #[error(transparent)]
+    #[error("{0}")]
     Storage(#[from] StorageError),
     /// An accepted fact is not readable any more: the database was changed by hand, or by a newer version.
     #[error("fact {seq} ({source_name} {id}) cannot be read: {why}")]

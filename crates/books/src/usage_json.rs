@@ -20,7 +20,8 @@ pub fn usage_json(from: Instant, to: Instant, as_of: Instant, keys: &[GroupKey],
 /// One row as it stands in [`usage_json`].
 pub fn usage_row_json(keys: &[GroupKey], row: &UsageRow) -> Value {
     let text = |number: i128| Value::String(number.to_string());
-    let mut members: Map<String, Value> = keys.iter().map(GroupKey::name).zip(row.keys.iter().map(|key| json!(key))).collect();
+    let mut members: Map<String, Value> =
+        keys.iter().map(GroupKey::name).zip(row.keys.iter().map(|key| json!(key))).collect();
     members.insert("allocated_us".into(), text(row.allocated_us));
     members.insert("unit_seconds".into(), Value::String(seconds_text(Share::from_integer(row.billed_us))));
     members.insert("gpu_seconds".into(), Value::String(seconds_text(row.gpu_us)));

@@ -151,8 +151,10 @@ pub(crate) async fn list(
     tx.commit().await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
-    let next_cursor = rows.last().filter(|_| more).and_then(|row| binding.write(&(row.start_us, &row.allocation)));
-    Ok(HttpResponse::Ok().json(AllocationList { allocations: rows.iter().map(Into::into).collect(), next_cursor }))
+    let next_cursor =
+        rows.last().filter(|_| more).and_then(|row| binding.write(&(row.start_us, &row.allocation)));
+    Ok(HttpResponse::Ok()
+        .json(AllocationList { allocations: rows.iter().map(Into::into).collect(), next_cursor }))
 }
 
 fn bind(params: &AllocationParams, reads: &ReadScope) -> Binding {
@@ -187,7 +189,11 @@ fn bind(params: &AllocationParams, reads: &ReadScope) -> Binding {
         (status = 503, description = "Database out of reach", body = ProblemBody, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn get(principal: Principal, state: Data<State>, id: Path<String>) -> Result<impl Responder, Problem> {
+pub(crate) async fn get(
+    principal: Principal,
+    state: Data<State>,
+    id: Path<String>,
+) -> Result<impl Responder, Problem> {
     let reads = principal.reads(None)?;
     let mut faults = Faults::default();
     faults.name("id", Some(id.as_str()));

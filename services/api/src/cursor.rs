@@ -50,7 +50,12 @@ impl Binding {
     /// 400 where it is none of ours or belongs to another query.
     pub(crate) fn read<K: DeserializeOwned>(&self, cursor: Option<&str>) -> Result<Option<K>, Problem> {
         let Some(text) = cursor else { return Ok(None) };
-        let bad = || Problem::with(BAD_CURSOR, "send `next_cursor` of the page before, with the same parameters and token");
+        let bad = || {
+            Problem::with(
+                BAD_CURSOR,
+                "send `next_cursor` of the page before, with the same parameters and token",
+            )
+        };
         let bytes = unhex(text).ok_or_else(bad)?;
         let (binding, key) = bytes.split_at_checked(BINDING_BYTES).ok_or_else(bad)?;
         if binding != self.0 {
@@ -95,7 +100,8 @@ mod tests {
     #[test]
     fn a_cursor_of_another_query_or_none_at_all_is_refused() {
         let cursor = Binding::new(&[Some("a"), Some("b")]).write(&1).unwrap();
-        for other in [&[Some("ab"), None][..], &[Some("a"), Some("")], &[Some("a")], &[Some("b"), Some("a")]] {
+        for other in [&[Some("ab"), None][..], &[Some("a"), Some("")], &[Some("a")], &[Some("b"), Some("a")]]
+        {
             assert!(Binding::new(other).read::<i32>(Some(&cursor)).is_err(), "{other:?}");
         }
         let binding = Binding::new(&[Some("a"), Some("b")]);

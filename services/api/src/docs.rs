@@ -25,7 +25,11 @@ macro_rules! put {
 
 fn write(html: &mut String, document: &Value) {
     let info = &document["info"];
-    put!(html, "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>", escape(text(&info["title"])));
+    put!(
+        html,
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>",
+        escape(text(&info["title"]))
+    );
     put!(html, "<meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>");
     put!(html, "<h1>{} {}</h1>", escape(text(&info["title"])), escape(text(&info["version"])));
     paragraphs(html, text(&info["description"]));
@@ -39,7 +43,13 @@ fn write(html: &mut String, document: &Value) {
     put!(html, "<h2>Problems</h2><table><tr><th>type</th><th>status</th><th>meaning</th></tr>");
     for kind in KINDS {
         let row = (kind.slug, kind.status.as_u16(), kind.title);
-        put!(html, "<tr><td><code>urn:gpuledger:problem:{}</code></td><td>{}</td><td>{}</td></tr>", row.0, row.1, row.2);
+        put!(
+            html,
+            "<tr><td><code>urn:gpuledger:problem:{}</code></td><td>{}</td><td>{}</td></tr>",
+            row.0,
+            row.1,
+            row.2
+        );
     }
     put!(html, "</table></body></html>");
 }
@@ -60,14 +70,27 @@ fn one(html: &mut String, path: &str, method: &str, operation: &Value) {
         put!(html, "</table>");
     }
     if let Some((media, content)) = members(&operation["requestBody"]["content"]).next() {
-        put!(html, "<h3>Body</h3><p>{} (<code>{}</code>)</p>", escape(text(&operation["requestBody"]["description"])), escape(media));
+        put!(
+            html,
+            "<h3>Body</h3><p>{} (<code>{}</code>)</p>",
+            escape(text(&operation["requestBody"]["description"])),
+            escape(media)
+        );
         let example = serde_json::to_string_pretty(&content["example"]).unwrap_or_default();
         put!(html, "<pre>{}</pre>", escape(&example));
     }
     put!(html, "<h3>Answers</h3><table>");
     for (status, response) in members(&operation["responses"]) {
-        let schema = members(&response["content"]).next().map(|(_, content)| reference(&content["schema"])).unwrap_or_default();
-        put!(html, "<tr><td>{}</td><td>{} {schema}</td></tr>", escape(status), escape(text(&response["description"])));
+        let schema = members(&response["content"])
+            .next()
+            .map(|(_, content)| reference(&content["schema"]))
+            .unwrap_or_default();
+        put!(
+            html,
+            "<tr><td>{}</td><td>{} {schema}</td></tr>",
+            escape(status),
+            escape(text(&response["description"]))
+        );
     }
     put!(html, "</table>");
 }
@@ -79,7 +102,12 @@ fn schemas(html: &mut String, schemas: &Value) {
         put!(html, "<table>");
         for (member, property) in members(&schema["properties"]) {
             let items = reference(&property["items"]);
-            put!(html, "<tr><td><code>{}</code></td><td>{} {items}</td></tr>", escape(member), escape(text(&property["description"])));
+            put!(
+                html,
+                "<tr><td><code>{}</code></td><td>{} {items}</td></tr>",
+                escape(member),
+                escape(text(&property["description"]))
+            );
         }
         put!(html, "</table>");
     }

@@ -10,7 +10,8 @@ use gpuledger_wire::{Event, EventData};
 
 /// Who is written beside the events of these claims.
 pub(crate) fn speaker(claims: &Claims) -> Speaker {
-    let bound = matches!(claims.role, Role::Node | Role::Allocator) && !claims.nodes.iter().any(|node| node == ANY);
+    let bound =
+        matches!(claims.role, Role::Node | Role::Allocator) && !claims.nodes.iter().any(|node| node == ANY);
     Speaker { principal: claims.subject.clone(), nodes: bound.then(|| claims.nodes.clone()) }
 }
 
@@ -29,7 +30,8 @@ pub(crate) fn refusal(claims: &Claims, event: &Event) -> Option<String> {
 /// The source lies under the token's prefix, cut at path segments. Only an admin's token needs none.
 fn wrong_source(claims: &Claims, source: &str) -> Option<String> {
     let Some(prefix) = &claims.source else {
-        return (claims.role != Role::Admin).then(|| format!("the token names no source, so it cannot speak as {source}"));
+        return (claims.role != Role::Admin)
+            .then(|| format!("the token names no source, so it cannot speak as {source}"));
     };
     let prefix = prefix.trim_end_matches('/');
     let rest = source.strip_prefix(prefix);
@@ -52,7 +54,9 @@ fn of_node(claims: &Claims, data: &EventData) -> Option<String> {
 fn of_allocator(claims: &Claims, data: &EventData) -> Option<String> {
     match data {
         EventData::AllocationSnapshot(snapshot) => match &snapshot.scope {
-            Some(scope) => scope.nodes.iter().find_map(|node| wrong_node(claims, node)).or_else(|| no_node(claims)),
+            Some(scope) => {
+                scope.nodes.iter().find_map(|node| wrong_node(claims, node)).or_else(|| no_node(claims))
+            }
             None => no_node(claims),
         },
         EventData::AllocationGranted(_)

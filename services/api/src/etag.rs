@@ -6,7 +6,11 @@ use actix_web::{HttpRequest, HttpResponse};
 use sha2::{Digest, Sha256};
 
 /// A JSON answer with its ETag, or 304 where the client has it.
-pub(crate) fn answer(request: &HttpRequest, body: String, extra: Option<(HeaderName, String)>) -> HttpResponse {
+pub(crate) fn answer(
+    request: &HttpRequest,
+    body: String,
+    extra: Option<(HeaderName, String)>,
+) -> HttpResponse {
     let digest = Sha256::digest(body.as_bytes());
     let tag = format!("\"{}\"", hex(digest.iter().take(16)));
     let known = known(request, &tag);
@@ -24,5 +28,8 @@ pub(crate) fn answer(request: &HttpRequest, body: String, extra: Option<(HeaderN
 /// Weak comparison, as RFC 9110 has it for `If-None-Match`.
 fn known(request: &HttpRequest, tag: &str) -> bool {
     let values = request.headers().get_all(header::IF_NONE_MATCH).filter_map(|value| value.to_str().ok());
-    values.flat_map(|text| text.split(',')).map(str::trim).any(|given| given == "*" || given.trim_start_matches("W/") == tag)
+    values
+        .flat_map(|text| text.split(','))
+        .map(str::trim)
+        .any(|given| given == "*" || given.trim_start_matches("W/") == tag)
 }

@@ -82,7 +82,9 @@ pub(crate) async fn post(
     let claims = principal.0;
     let speaker = speaker(&claims);
     let batch = is_batch(&request)?;
-    let (items, taken) = web::block(move || if batch { read_batch(&body, &claims) } else { read_one(&body, &claims) }).await??;
+    let (items, taken) =
+        web::block(move || if batch { read_batch(&body, &claims) } else { read_one(&body, &claims) })
+            .await??;
     let mut tx = state.db.begin().await?;
     put(&mut tx, &speaker, (state.now)().as_micros(), &items).await?;
     tx.commit().await?;
@@ -90,7 +92,8 @@ pub(crate) async fn post(
 }
 
 fn is_batch(request: &HttpRequest) -> Result<bool, Problem> {
-    let value = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let value =
+        request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match media.as_str() {
         ONE => Ok(false),
@@ -133,7 +136,9 @@ fn item(index: usize, event: &Event, claims: &Claims, taken: &mut Taken) -> NewI
 fn split(error: &EventError) -> (Option<String>, String) {
     match &error.fault {
         Fault::TooLong { .. } => (None, error.to_string()),
-        Fault::Malformed { field, problem } | Fault::BadField { field, problem } => (Some(field.clone()), problem.clone()),
+        Fault::Malformed { field, problem } | Fault::BadField { field, problem } => {
+            (Some(field.clone()), problem.clone())
+        }
     }
 }
 

@@ -233,7 +233,8 @@ pub(crate) async fn export(
     faults.done()?;
     let row = find(&principal, &state, &id).await?;
     let name = row.number.as_deref().unwrap_or(&row.id);
-    let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
+    let safe: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect();
     let file = ContentDisposition {
         disposition: DispositionType::Attachment,
         parameters: vec![DispositionParam::Filename(format!("{safe}.json"))],

@@ -71,7 +71,8 @@ pub(crate) struct Limiter {
 impl Limiter {
     /// Everyone starts with a full bucket.
     pub(crate) fn new(limit: RateLimit) -> Self {
-        let limit = RateLimit { requests: limit.requests.max(1), window: limit.window.max(Duration::from_secs(1)) };
+        let limit =
+            RateLimit { requests: limit.requests.max(1), window: limit.window.max(Duration::from_secs(1)) };
         Self { limit, buckets: Mutex::default() }
     }
 
@@ -134,8 +135,12 @@ mod tests {
     #[test]
     fn the_headers_say_policy_and_standing() {
         let (limiter, start) = limiter(60);
-        let texts: Vec<String> =
-            limiter.take("a", start).headers().iter().map(|(_, value)| value.to_str().unwrap().to_owned()).collect();
+        let texts: Vec<String> = limiter
+            .take("a", start)
+            .headers()
+            .iter()
+            .map(|(_, value)| value.to_str().unwrap().to_owned())
+            .collect();
         assert_eq!(texts, ["\"default\";q=60;w=60", "\"default\";r=59;t=1"]);
     }
 

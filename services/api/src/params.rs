@@ -65,7 +65,10 @@ impl Faults {
     pub(crate) fn name<'a>(&mut self, parameter: &str, text: Option<&'a str>) -> Option<&'a str> {
         let text = text?;
         if text.is_empty() || text.chars().count() > MAX_NAME || text.chars().any(char::is_control) {
-            self.add(parameter, format_args!("expected 1 to {MAX_NAME} characters, none of them a control character"));
+            self.add(
+                parameter,
+                format_args!("expected 1 to {MAX_NAME} characters, none of them a control character"),
+            );
             return None;
         }
         Some(text)

@@ -78,8 +78,8 @@ impl FromRequest for Principal {
 fn identify(request: &HttpRequest) -> Result<Principal, Problem> {
     let state = request.app_data::<Data<State>>().ok_or_else(|| Problem::new(INTERNAL))?;
     let token = bearer(request)?;
-    let claims =
-        verify(token, &state.key, (state.now)()).map_err(|why| Problem::unauthenticated(Some(&why.to_string())))?;
+    let claims = verify(token, &state.key, (state.now)())
+        .map_err(|why| Problem::unauthenticated(Some(&why.to_string())))?;
     let standing = state.limiter.take(&claims.subject, std::time::Instant::now());
     request.extensions_mut().insert(standing);
     if !standing.allowed {

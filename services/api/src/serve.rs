@@ -50,7 +50,10 @@ pub struct ApiSettings {
 
 impl fmt::Debug for ApiSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApiSettings").field("bind", &self.bind).field("admin_bind", &self.admin_bind).finish_non_exhaustive()
+        f.debug_struct("ApiSettings")
+            .field("bind", &self.bind)
+            .field("admin_bind", &self.admin_bind)
+            .finish_non_exhaustive()
     }
 }
 

@@ -142,7 +142,8 @@ pub(crate) async fn get(
     let as_of = found.as_of;
     let (keys, mut rows) = web::block(move || {
         let rows = found.rows(window, &keys, weight);
-        let rows: Vec<UsageRow> = rows.into_iter().filter(|row| after.as_ref().is_none_or(|last| row.keys > *last)).collect();
+        let rows: Vec<UsageRow> =
+            rows.into_iter().filter(|row| after.as_ref().is_none_or(|last| row.keys > *last)).collect();
         (keys, rows)
     })
     .await?;

@@ -7,16 +7,16 @@ use gpuledger_domain::rating::{PeriodError, RateError};
 #[derive(Debug, thiserror::Error)]
 pub enum BillingError {
     /// Usage could not be rated.
-    #[error(transparent)]
+    #[error("{0}")]
     Rate(#[from] RateError),
     /// An amount is too large.
-    #[error(transparent)]
+    #[error("{0}")]
     Money(#[from] MoneyError),
     /// Not a month, or no edge in a zone.
-    #[error(transparent)]
+    #[error("{0}")]
     Period(#[from] PeriodError),
     /// The database said no.
-    #[error(transparent)]
+    #[error("{0}")]
     Storage(#[from] gpuledger_storage::StorageError),
     /// An applied object cannot be used.
     #[error("{kind} {id:?}: {why}")]
@@ -29,7 +29,7 @@ pub enum BillingError {
         why: String,
     },
     /// The books cannot be read.
-    #[error(transparent)]
+    #[error("{0}")]
     Books(#[from] gpuledger_books::BooksError),
     /// Someone else changed the document at the same time; nothing was written.
     #[error("document {0:?} was changed at the same time; try again")]

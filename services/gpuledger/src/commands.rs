@@ -1,5 +1,7 @@
 //! What each command does.
 
+mod billing;
+mod demo;
 mod events;
 mod import;
 mod objects;
@@ -35,7 +37,10 @@ pub(crate) async fn run(cli: Cli) -> Result<Outcome> {
         Command::Import(args) => import::run(&args),
         Command::Publish { files, skip } => publish::run(&settings, &files, skip).await,
         Command::Parked { what } => parked::run(&settings, what).await,
-        _ => anyhow::bail!("not wired yet"),
+        Command::Period { what } => billing::period(&settings, what).await,
+        Command::Invoice { what } => billing::invoice(&settings, what).await,
+        Command::Why { line, format } => billing::why(&settings, &line, &format).await,
+        Command::Demo(args) => demo::run(settings, args).await,
     }
 }
 

@@ -1,11 +1,17 @@
 //! Tables a person reads: right-aligned numbers, no frames around frames.
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+
+/// Rules above, below and under the headings; none between rows.
+const STYLE: TableStyle = TableStyle::new()
+    .top_border(LineStyle::none().fill('─').junction('─'))
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
 
 /// A table with these headings; columns named in `numbers` are aligned to the right.
 pub(crate) fn render(headings: &[&str], numbers: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
     let align = |index: usize, text: &str| {
         let cell = Cell::new(text);
         let numeric = headings.get(index).is_some_and(|heading| numbers.contains(heading));

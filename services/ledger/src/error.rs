@@ -8,10 +8,10 @@ use gpuledger_storage::retry::Retryable;
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// The database said no.
-    #[error(transparent)]
+    #[error("{0}")]
     Storage(#[from] StorageError),
     /// The books cannot be read.
-    #[error(transparent)]
+    #[error("{0}")]
     Books(#[from] BooksError),
     /// An input file cannot be read.
     #[error("{file}: {source}")]
@@ -22,7 +22,7 @@ pub enum LedgerError {
         source: std::io::Error,
     },
     /// The broker said no.
-    #[error(transparent)]
+    #[error("{0}")]
     Messaging(#[from] gpuledger_messaging::MessagingError),
     /// The clock was put back.
     #[error("the clock says {now}, but this ledger has already seen {seen}: GPULEDGER_NOW and --now never go back")]

@@ -93,7 +93,7 @@ fn row(entry: &Entry) -> EntryRow {
 /// Equal digests mean equal journals: every text is preceded by its length.
 fn digest(journal: &Journal, entries: &[EntryRow]) -> [u8; 32] {
     let mut hash = Sha256::new();
-    let mut text = |hash: &mut Sha256, value: Option<&str>| {
+    let text = |hash: &mut Sha256, value: Option<&str>| {
         let length = value.map_or(u64::MAX, |v| u64::try_from(v.len()).unwrap_or(u64::MAX));
         hash.update(length.to_be_bytes());
         hash.update(value.unwrap_or_default());

@@ -61,19 +61,35 @@ fn all(source: &str) -> Vec<Event> {
 
 fn allowed(claims: &Claims, source: &str) -> Vec<String> {
     let fine = all(source).into_iter().filter(|event| refusal(claims, event).is_none());
-    fine.map(|event| event.type_name().trim_start_matches("gpuledger.").trim_end_matches(".v1").to_owned()).collect()
+    fine.map(|event| event.type_name().trim_start_matches("gpuledger.").trim_end_matches(".v1").to_owned())
+        .collect()
 }
 
 #[test]
 fn each_role_speaks_of_its_own() {
     let node = claims(Role::Node, Some("/nodes/n1"), &["n1"], &[]);
-    let of_node = ["node.inventory", "telemetry.window", "unit.state", "scrub.started", "scrub.finished", "allocation.placed"];
+    let of_node = [
+        "node.inventory",
+        "telemetry.window",
+        "unit.state",
+        "scrub.started",
+        "scrub.finished",
+        "allocation.placed",
+    ];
     assert_eq!(allowed(&node, "/nodes/n1/collector"), of_node);
 
     let allocator = claims(Role::Allocator, Some("/allocators/slurm"), &["n1"], &[]);
     let of_allocator = [
-        "unit.state", "scrub.started", "scrub.finished", "allocation.placed", "allocation.granted", "allocation.state",
-        "allocation.transferred", "allocation.released", "allocation.snapshot", "signal.acknowledged",
+        "unit.state",
+        "scrub.started",
+        "scrub.finished",
+        "allocation.placed",
+        "allocation.granted",
+        "allocation.state",
+        "allocation.transferred",
+        "allocation.released",
+        "allocation.snapshot",
+        "signal.acknowledged",
     ];
     assert_eq!(allowed(&allocator, "/allocators/slurm"), of_allocator);
 
@@ -81,8 +97,13 @@ fn each_role_speaks_of_its_own() {
     assert_eq!(allowed(&gateway, "/gateways/g"), ["work.reported", "usage.reported"]);
 
     let platform = claims(Role::Platform, Some("/platform"), &[], &[]);
-    let of_platform =
-        ["usage.reported", "node.decommissioned", "quarantine.released", "charge.recorded", "dispute.resolved"];
+    let of_platform = [
+        "usage.reported",
+        "node.decommissioned",
+        "quarantine.released",
+        "charge.recorded",
+        "dispute.resolved",
+    ];
     assert_eq!(allowed(&platform, "/platform"), of_platform);
 
     assert_eq!(allowed(&claims(Role::Admin, None, &[], &[]), "/anything").len(), all("/a").len());
@@ -101,7 +122,10 @@ fn a_source_is_bound_at_the_edge_of_a_segment() {
     let slash = claims(Role::Node, Some("/nodes/n1/"), &["n1"], &[]);
     assert!(!allowed(&slash, "/nodes/n1/collector").is_empty() && allowed(&slash, "/nodes/n12").is_empty());
     assert!(allowed(&claims(Role::Node, None, &["n1"], &[]), "/nodes/n1").is_empty(), "no source, no word");
-    assert!(allowed(&claims(Role::Admin, Some("/admin"), &[], &[]), "/nodes/n1").is_empty(), "a claim narrows an admin too");
+    assert!(
+        allowed(&claims(Role::Admin, Some("/admin"), &[], &[]), "/nodes/n1").is_empty(),
+        "a claim narrows an admin too"
+    );
 }
 
 #[test]
@@ -109,7 +133,10 @@ fn an_empty_claim_covers_nothing_and_a_star_everything() {
     let source = "/nodes/n1";
     assert!(allowed(&claims(Role::Node, Some(source), &[], &[]), source).is_empty());
     let other = allowed(&claims(Role::Node, Some(source), &["n2"], &[]), source);
-    assert!(!other.contains(&"node.inventory".to_owned()) && !other.contains(&"telemetry.window".to_owned()), "{other:?}");
+    assert!(
+        !other.contains(&"node.inventory".to_owned()) && !other.contains(&"telemetry.window".to_owned()),
+        "{other:?}"
+    );
     assert_eq!(allowed(&claims(Role::Node, Some(source), &["*"], &[]), source).len(), 6);
     assert!(allowed(&claims(Role::Allocator, Some("/a"), &[], &[]), "/a").is_empty());
     let scoped = allowed(&claims(Role::Allocator, Some("/a"), &["n2"], &[]), "/a");

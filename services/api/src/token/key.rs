@@ -87,7 +87,8 @@ impl SigningKey {
     /// The private key is broken.
     pub fn verify_key(&self) -> Result<VerifyKey, KeyError> {
         let jwk = Jwk::from_encoding_key(&self.key, self.algorithm);
-        let key = jwk.and_then(|jwk| DecodingKey::from_jwk(&jwk)).map_err(|why| KeyError::Kind(why.to_string()))?;
+        let key =
+            jwk.and_then(|jwk| DecodingKey::from_jwk(&jwk)).map_err(|why| KeyError::Kind(why.to_string()))?;
         Ok(VerifyKey { key, algorithm: self.algorithm })
     }
 }

@@ -35,5 +35,6 @@ pub fn mint(claims: &Claims, key: &SigningKey, now: Instant, ttl: Duration) -> R
 
 /// Unix time in whole seconds.
 pub(super) fn seconds(at: Instant) -> Result<u64, TokenError> {
-    u64::try_from(at.as_micros().div_euclid(SECOND_US)).map_err(|_| TokenError::Claims("the clock stands before 1970"))
+    u64::try_from(at.as_micros().div_euclid(SECOND_US))
+        .map_err(|_| TokenError::Claims("the clock stands before 1970"))
 }

@@ -1,4 +1,5 @@
 use super::*;
+use aws_lc_rs::encoding::AsDer;
 use gpuledger_domain::time::Instant;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
@@ -57,13 +58,21 @@ fn time_is_the_given_clock_with_five_seconds_of_grace() {
 fn another_key_or_algorithm_signs_nothing() {
     let (key, other) = (key(), key());
     let verify_key = key.verify_key().unwrap();
-    assert_eq!(verify(&mint(&claims(), &other, NOW, HOUR).unwrap(), &verify_key, NOW), Err(TokenError::Signature));
+    assert_eq!(
+        verify(&mint(&claims(), &other, NOW, HOUR).unwrap(), &verify_key, NOW),
+        Err(TokenError::Signature)
+    );
     // The classic confusion: HMAC with the public key as its secret.
     let public = verify_key.key.try_get_as_bytes().unwrap();
-    let forged = encode(&Header::new(Algorithm::HS256), &body(), &EncodingKey::from_secret(public).unwrap()).unwrap();
+    let forged =
+        encode(&Header::new(Algorithm::HS256), &body(), &EncodingKey::from_secret(public).unwrap()).unwrap();
     assert_eq!(verify(&forged, &verify_key, NOW), Err(TokenError::Signature));
     for broken in ["", ".", "..", "a.b.c", "eyJhbGciOiJub25lIn0.e30."] {
-        assert_eq!(verify(broken, &verify_key, NOW), Err(TokenError::Signature), "{broken}");
+        let refused = verify(broken, &verify_key, NOW);
+        assert!(
+            matches!(refused, Err(TokenError::Signature | TokenError::Unreadable)),
+            "{broken}: {refused:?}"
+        );
     }
     let long = "a".repeat(MAX_TOKEN_BYTES + 1);
     assert_eq!(verify(&long, &verify_key, NOW), Err(TokenError::TooLong));
@@ -91,7 +100,10 @@ fn every_registered_claim_is_needed_and_right() {
     assert_eq!(with("role", json!("root")), Err(TokenError::Unreadable));
     assert_eq!(with("exp", json!("soon")), Err(TokenError::Unreadable));
     assert!(matches!(with("sub", json!("")), Err(TokenError::Claims(_))));
-    assert!(matches!(with("role", json!("tenant")), Err(TokenError::Claims(_))), "a tenant without its tenant");
+    assert!(
+        matches!(with("role", json!("tenant")), Err(TokenError::Claims(_))),
+        "a tenant without its tenant"
+    );
     assert!(matches!(with("tenant", json!("*")), Err(TokenError::Claims(_))));
     assert!(matches!(with("source", json!("nodes/n1")), Err(TokenError::Claims(_))));
 }
@@ -134,18 +146,23 @@ fn a_private_key_file_is_its_owners_alone() {
     let read = std::fs::read(&path).unwrap();
     let signing = SigningKey::from_pem(&read).unwrap();
     let token = mint(&claims(), &signing, NOW, HOUR).unwrap();
-    assert!(verify(&token, &VerifyKey::from_pem(&read).unwrap(), NOW).is_ok(), "the private file verifies too");
+    assert!(
+        verify(&token, &VerifyKey::from_pem(&read).unwrap(), NOW).is_ok(),
+        "the private file verifies too"
+    );
 }
 
 #[test]
-fn keys_of_openssl_are_read() {
+fn public_and_rsa_keys_are_read() {
     let public = b"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n";
     assert_eq!(VerifyKey::from_pem(public).unwrap().algorithm, Algorithm::EdDSA);
     assert!(matches!(SigningKey::from_pem(public), Err(KeyError::Public)));
-    let rsa = include_bytes!("../../tests/it/rsa-test-key.pem");
-    let key = SigningKey::from_pem(rsa).unwrap();
+    let pair = aws_lc_rs::rsa::KeyPair::generate(aws_lc_rs::rsa::KeySize::Rsa2048).unwrap();
+    let der: aws_lc_rs::encoding::Pkcs8V1Der<'_> = pair.as_der().unwrap();
+    let rsa = pem::encode(&pem::Pem::new("PRIVATE KEY", der.as_ref()));
+    let key = SigningKey::from_pem(rsa.as_bytes()).unwrap();
     assert_eq!(key.algorithm, Algorithm::RS256);
     let token = mint(&claims(), &key, NOW, HOUR).unwrap();
-    assert!(verify(&token, &VerifyKey::from_pem(rsa).unwrap(), NOW).is_ok());
+    assert!(verify(&token, &VerifyKey::from_pem(rsa.as_bytes()).unwrap(), NOW).is_ok());
     assert!(matches!(VerifyKey::from_pem(b"hello"), Err(KeyError::Pem(_))));
 }

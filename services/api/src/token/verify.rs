@@ -18,8 +18,8 @@ pub enum TokenError {
     /// Not of type `at+jwt` or `JWT`.
     #[error("the token's type is none of an access token")]
     Type,
-    /// A claim is missing, or is none that is understood.
-    #[error("the token's claims cannot be read")]
+    /// Its header or claims are not JSON, lack something, or have something that is not understood.
+    #[error("the token cannot be read")]
     Unreadable,
     /// Made by another issuer or for another audience.
     #[error("the token is not meant for this service")]

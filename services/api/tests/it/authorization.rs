@@ -25,7 +25,8 @@ pub(crate) struct Row {
 
 /// The table: one row an operation.
 pub(crate) fn table() -> Vec<Row> {
-    let get = |operation, path: &str| Row { operation, request: Request::get(path), allowed: READERS, status: 200 };
+    let get =
+        |operation, path: &str| Row { operation, request: Request::get(path), allowed: READERS, status: 200 };
     let event = json!({
         "specversion": "1.0", "id": "r-1", "source": "/allocators/slurm-1", "type": "gpuledger.allocation.released.v1",
         "time": "2026-10-01T03:00:00Z", "data": {"allocation": "acme-1"},
@@ -47,7 +48,9 @@ fn the_table_has_every_operation_of_the_document() -> Result<()> {
     let paths = document["paths"].as_object().unwrap();
     let documented: BTreeSet<String> = paths
         .iter()
-        .flat_map(|(path, methods)| methods.as_object().unwrap().keys().map(move |method| format!("{method} {path}")))
+        .flat_map(|(path, methods)| {
+            methods.as_object().unwrap().keys().map(move |method| format!("{method} {path}"))
+        })
         .collect();
     let tested: BTreeSet<String> = table().iter().map(|row| row.operation.to_owned()).collect();
     assert_eq!(documented, tested);
@@ -109,7 +112,8 @@ async fn no_operation_takes_a_forged_token() -> Result<()> {
 /// Tokens of an admin that must not be taken, by what is wrong with them.
 fn forgeries(fixture: &Fixture) -> Result<Vec<(&'static str, String)>> {
     let now = NOW.as_micros() / 1_000_000;
-    let body = json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "x", "exp": now + 60, "nbf": now, "role": "admin"});
+    let body =
+        json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "x", "exp": now + 60, "nbf": now, "role": "admin"});
     let pem = generate_ed25519_pem()?;
     let stranger = EncodingKey::from_ed_pem(pem.as_bytes())?;
     let ed = Header { typ: Some("at+jwt".to_owned()), ..Header::new(Algorithm::EdDSA) };

@@ -41,7 +41,9 @@ impl Request {
     /// A batch of whatever.
     pub(crate) fn batch(elements: &[Value]) -> Self {
         let body = Value::from(elements.to_vec()).to_string().into_bytes();
-        Self::new("POST", "/v1/events").header("content-type", "application/cloudevents-batch+json").body(body)
+        Self::new("POST", "/v1/events")
+            .header("content-type", "application/cloudevents-batch+json")
+            .body(body)
     }
 
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
@@ -60,7 +62,8 @@ impl Request {
 
     pub(crate) async fn send(&self, to: SocketAddr) -> Result<Response> {
         let mut stream = TcpStream::connect(to).await?;
-        let mut head = format!("{} {} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n", self.method, self.path);
+        let mut head =
+            format!("{} {} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n", self.method, self.path);
         head.push_str(&format!("content-length: {}\r\n", self.body.len()));
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
@@ -83,7 +86,8 @@ fn parse(bytes: &[u8]) -> Result<Response> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").context("the answer has no head")?;
     let head = std::str::from_utf8(&bytes[..end])?;
     let mut lines = head.split("\r\n");
-    let status = lines.next().and_then(|line| line.split(' ').nth(1)).context("the answer has no status")?.parse()?;
+    let status =
+        lines.next().and_then(|line| line.split(' ').nth(1)).context("the answer has no status")?.parse()?;
     let headers = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
@@ -97,7 +101,8 @@ impl Response {
     }
 
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&self.body)))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&self.body)))
     }
 
     pub(crate) fn text(&self) -> String {

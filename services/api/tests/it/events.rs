@@ -31,7 +31,10 @@ async fn an_event_goes_into_the_inbox_as_canonical_json() -> Result<()> {
     let items = taken(&fixture).await?;
     assert_eq!(items.len(), 1);
     let item = &items[0];
-    assert_eq!((item.principal.as_str(), &item.refusal, item.received_at_us), ("node-1", &None, NOW.as_micros()));
+    assert_eq!(
+        (item.principal.as_str(), &item.refusal, item.received_at_us),
+        ("node-1", &None, NOW.as_micros())
+    );
     assert_eq!(item.nodes, Some(vec!["n1".to_owned()]), "the ledger checks GPUs against it");
     let event = decode_structured(&item.body).unwrap();
     assert_eq!((event.id.as_str(), event.canonical_bytes()), ("1", item.body.clone()));
@@ -45,7 +48,10 @@ async fn what_the_token_does_not_allow_is_kept_with_its_reason() -> Result<()> {
     let node = claims(Role::Node);
     let cases = [
         (inventory("n2", "1"), "source /nodes/n2/collector is not under /nodes/n1, which the token is for"),
-        (json!({"source": "/nodes/n11/x"}), "source /nodes/n11/x is not under /nodes/n1, which the token is for"),
+        (
+            json!({"source": "/nodes/n11/x"}),
+            "source /nodes/n11/x is not under /nodes/n1, which the token is for",
+        ),
         (json!({"data": {"node": "n2", "boot_id": "b", "gpus": []}}), "node n2 is none of the token's nodes"),
         (
             json!({"type": "gpuledger.node.decommissioned.v1", "data": {"node": "n1"}}),
@@ -72,7 +78,8 @@ async fn a_batch_goes_on_after_a_bad_element_and_names_it() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut untyped = inventory("n1", "3");
     untyped["data"]["gpus"] = json!([{"uuid": ""}]);
-    let elements = [inventory("n1", "1"), json!("nothing"), inventory("n2", "2"), untyped, inventory("n1", "4")];
+    let elements =
+        [inventory("n1", "1"), json!("nothing"), inventory("n2", "2"), untyped, inventory("n1", "4")];
     let response = fixture.send_as(&claims(Role::Node), &Request::batch(&elements)).await?;
     assert_eq!(response.status, 202);
     let answer = response.json();
@@ -100,7 +107,9 @@ async fn what_is_no_event_is_refused_with_its_field() -> Result<()> {
     let problem = response.json();
     assert_eq!(problem["type"], "urn:gpuledger:problem:bad-event");
     assert_eq!(problem["errors"][0]["field"], "time");
-    let post = |media: &str, body: Vec<u8>| Request::new("POST", "/v1/events").header("content-type", media).body(body);
+    let post = |media: &str, body: Vec<u8>| {
+        Request::new("POST", "/v1/events").header("content-type", media).body(body)
+    };
     let (one, batch) = ("application/cloudevents+json", "application/cloudevents-batch+json");
     for (request, status) in [
         (post(one, b"{".to_vec()), 422),
@@ -125,7 +134,8 @@ async fn an_oversized_event_spoils_only_itself() -> Result<()> {
     let fixture = Fixture::new().await?;
     let mut large = inventory("n1", "1");
     large["data"]["padding"] = json!("x".repeat(1 << 20));
-    let response = fixture.send_as(&claims(Role::Node), &Request::batch(&[large, inventory("n1", "2")])).await?;
+    let response =
+        fixture.send_as(&claims(Role::Node), &Request::batch(&[large, inventory("n1", "2")])).await?;
     assert_eq!((response.status, &response.json()["accepted"]), (202, &json!(1)));
     assert_eq!(response.json()["refused"][0]["index"], 0);
     fixture.end().await

@@ -22,7 +22,9 @@ async fn fill(db: &Db, bodies: &[&str]) -> Result<()> {
 async fn what_is_taken_comes_back_unless_it_is_committed() -> Result<()> {
     let fixture = Fixture::new().await?;
     fill(&fixture.api, &["a", "b", "c"]).await?;
-    let bodies = |items: Vec<gpuledger_storage::inbox::Item>| -> Vec<Vec<u8>> { items.into_iter().map(|i| i.body).collect() };
+    let bodies = |items: Vec<gpuledger_storage::inbox::Item>| -> Vec<Vec<u8>> {
+        items.into_iter().map(|i| i.body).collect()
+    };
     let mut tx = fixture.writer.begin().await?;
     assert_eq!(bodies(take(&mut tx, 2).await?), [b"a", b"b"]);
     tx.rollback().await?;

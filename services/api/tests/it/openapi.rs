@@ -27,7 +27,8 @@ fn check(document: &Value, schema: &Value, value: &Value) -> Result<()> {
     let mut whole = schema.as_object().context("a schema")?.clone();
     whole.insert("components".to_owned(), document["components"].clone());
     let validator = jsonschema::validator_for(&Value::Object(whole))?;
-    let faults: Vec<String> = validator.iter_errors(value).map(|fault| format!("{}: {fault}", fault.instance_path())).collect();
+    let faults: Vec<String> =
+        validator.iter_errors(value).map(|fault| format!("{}: {fault}", fault.instance_path())).collect();
     anyhow::ensure!(faults.is_empty(), "{faults:?} in {value}");
     Ok(())
 }

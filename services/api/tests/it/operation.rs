@@ -20,7 +20,10 @@ async fn a_principal_is_held_to_its_rate() -> Result<()> {
     assert!(first.header("ratelimit").unwrap().starts_with("\"default\";r=1;t="));
     assert_eq!(fixture.get_as(&one, "/v1/allocations").await?.status, 200);
     let refused = fixture.get_as(&one, "/v1/allocations").await?;
-    assert_eq!((refused.status, &refused.json()["type"]), (429, &"urn:gpuledger:problem:too-many-requests".into()));
+    assert_eq!(
+        (refused.status, &refused.json()["type"]),
+        (429, &"urn:gpuledger:problem:too-many-requests".into())
+    );
     let wait: u64 = refused.header("retry-after").context("how long to wait")?.parse()?;
     assert!((1..=1_800).contains(&wait), "{wait}");
     assert_eq!(fixture.get_as(&other, "/v1/allocations").await?.status, 200, "others have their own");

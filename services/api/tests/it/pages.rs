@@ -65,7 +65,8 @@ async fn a_cursor_stays_with_its_query() -> Result<()> {
 #[tokio::test]
 async fn usage_is_exact_and_in_the_tenants_zone() -> Result<()> {
     let fixture = Fixture::new().await?;
-    let usage = fixture.get_as(&tenant("acme"), &format!("/v1/usage?{WINDOW}&group_by=day,label.team")).await?.json();
+    let usage =
+        fixture.get_as(&tenant("acme"), &format!("/v1/usage?{WINDOW}&group_by=day,label.team")).await?.json();
     assert_eq!(usage["as_of"], "2026-10-02T00:00:00Z");
     let row = |day: &str| {
         json!({
@@ -73,7 +74,11 @@ async fn usage_is_exact_and_in_the_tenants_zone() -> Result<()> {
             "compute_slice_us": null, "memory_slice_us": null, "sm_active_us": null, "quality": "allocation_only",
         })
     };
-    assert_eq!(usage["rows"], json!([row("2026-10-01"), row("2026-10-02")]), "three half hours on either side of midnight");
+    assert_eq!(
+        usage["rows"],
+        json!([row("2026-10-01"), row("2026-10-02")]),
+        "three half hours on either side of midnight"
+    );
     let total = fixture.get_as(&tenant("acme"), &format!("/v1/usage?{WINDOW}&group_by=")).await?.json();
     assert_eq!(total["rows"].as_array().unwrap().len(), 1);
     assert_eq!(total["rows"][0]["unit_seconds"], "10800");
@@ -92,7 +97,12 @@ async fn allocations_are_found_by_job_pod_and_time() -> Result<()> {
     let fixture = Fixture::new().await?;
     let acme = tenant("acme");
     let ids = |page: &Value| -> Vec<String> {
-        page["allocations"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+        page["allocations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["id"].as_str().unwrap().to_owned())
+            .collect()
     };
     for (query, expected) in [
         ("slurm_job=job-acme-2", &["acme-2"][..]),
@@ -125,7 +135,11 @@ async fn a_document_is_its_frozen_bytes_and_is_sent_once() -> Result<()> {
     let tag = first.header("etag").unwrap().to_owned();
     for known in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
         let again = fixture.send_as(&acme, &Request::get(path).header("if-none-match", &known)).await?;
-        assert_eq!((again.status, again.body.len(), again.header("etag")), (304, 0, Some(tag.as_str())), "{known}");
+        assert_eq!(
+            (again.status, again.body.len(), again.header("etag")),
+            (304, 0, Some(tag.as_str())),
+            "{known}"
+        );
     }
     let other = fixture.send_as(&acme, &Request::get(path).header("if-none-match", "\"x\"")).await?;
     assert_eq!(other.status, 200);

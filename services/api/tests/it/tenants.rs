@@ -5,7 +5,9 @@ use crate::fixture::{Fixture, WINDOW, claims, tenant};
 use anyhow::Result;
 use gpuledger_api::token::{Claims, Role};
 use gpuledger_storage::Scope;
-use gpuledger_storage::pages::{AllocationQuery, DocumentQuery, allocation, allocations, document, documents};
+use gpuledger_storage::pages::{
+    AllocationQuery, DocumentQuery, allocation, allocations, document, documents,
+};
 use gpuledger_storage::spans::{SpanFilter, load_spans};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -38,7 +40,11 @@ async fn lists_hold_the_rows_of_the_token() -> Result<()> {
             let all = fixture.get_as(&claims(role), path).await?.json();
             assert_eq!(values(&all[member], "tenant").len(), 2, "{path} as {role}");
             let one = fixture.get_as(&claims(role), &format!("{path}&tenant=umbra")).await?.json();
-            assert_eq!(values(&one[member], "tenant"), BTreeSet::from(["umbra".to_owned()]), "{path} as {role}");
+            assert_eq!(
+                values(&one[member], "tenant"),
+                BTreeSet::from(["umbra".to_owned()]),
+                "{path} as {role}"
+            );
         }
         let narrowed = Claims { tenant: Some("acme".to_owned()), ..claims(Role::Finance) };
         let own = fixture.get_as(&narrowed, path).await?.json();
@@ -53,11 +59,16 @@ async fn anothers_row_is_not_found_and_looks_like_none() -> Result<()> {
     for (own, other, missing) in [
         ("/v1/allocations/acme-1", "/v1/allocations/umbra-1", "/v1/allocations/umbra-9"),
         ("/v1/invoices/acme-issued", "/v1/invoices/umbra-issued", "/v1/invoices/umbra-9"),
-        ("/v1/invoices/acme-issued/export", "/v1/invoices/umbra-issued/export", "/v1/invoices/umbra-9/export"),
+        (
+            "/v1/invoices/acme-issued/export",
+            "/v1/invoices/umbra-issued/export",
+            "/v1/invoices/umbra-9/export",
+        ),
         ("/v1/invoices/acme-draft", "/v1/invoices/umbra-draft", "/v1/invoices/%2A"),
     ] {
         assert_eq!(fixture.get_as(&tenant("acme"), own).await?.status, 200, "{own}");
-        let (hidden, missing) = (fixture.get_as(&tenant("acme"), other).await?, fixture.get_as(&tenant("acme"), missing).await?);
+        let (hidden, missing) =
+            (fixture.get_as(&tenant("acme"), other).await?, fixture.get_as(&tenant("acme"), missing).await?);
         assert_eq!((hidden.status, missing.status), (404, 404), "{other}");
         assert_eq!(hidden.json()["type"], missing.json()["type"]);
         assert_eq!(fixture.get_as(&tenant("umbra"), other).await?.status, 200, "{other}");
@@ -91,7 +102,11 @@ async fn a_cursor_of_another_tenant_is_refused() -> Result<()> {
         let next = format!("{path}&cursor={}", page["next_cursor"].as_str().unwrap());
         assert_eq!(fixture.get_as(&tenant("umbra"), &next).await?.status, 200, "{path}");
         let other = fixture.get_as(&tenant("acme"), &next).await?;
-        assert_eq!((other.status, &other.json()["type"]), (400, &Value::from("urn:gpuledger:problem:bad-cursor")), "{path}");
+        assert_eq!(
+            (other.status, &other.json()["type"]),
+            (400, &Value::from("urn:gpuledger:problem:bad-cursor")),
+            "{path}"
+        );
         assert_eq!(fixture.get_as(&claims(Role::Admin), &next).await?.status, 400, "{path}");
     }
     fixture.end().await
@@ -101,8 +116,11 @@ async fn a_cursor_of_another_tenant_is_refused() -> Result<()> {
 #[tokio::test]
 async fn row_security_and_the_query_hold_each_by_itself() -> Result<()> {
     let fixture = Fixture::new().await?;
-    let cases =
-        [(Scope::Tenant("acme"), None, "acme"), (Scope::All, Some("acme"), "acme"), (Scope::Tenant("umbra"), Some("acme"), "")];
+    let cases = [
+        (Scope::Tenant("acme"), None, "acme"),
+        (Scope::All, Some("acme"), "acme"),
+        (Scope::Tenant("umbra"), Some("acme"), ""),
+    ];
     for (scope, tenant, expected) in cases {
         let mut tx = fixture.api.snapshot_of(scope).await?;
         let span = SpanFilter { from_us: i64::MIN, to_us: i64::MAX, tenant, project: None, allocation: None };
@@ -117,13 +135,15 @@ async fn row_security_and_the_query_hold_each_by_itself() -> Result<()> {
             limit: 100,
         };
         let heads = DocumentQuery { tenant, period: None, status: None, after: None, limit: 100 };
-        let mut owners: BTreeSet<String> = load_spans(&mut tx, &span).await?.into_iter().map(|row| row.tenant).collect();
+        let mut owners: BTreeSet<String> =
+            load_spans(&mut tx, &span).await?.into_iter().map(|row| row.tenant).collect();
         owners.extend(allocations(&mut tx, &query).await?.into_iter().map(|row| row.tenant));
         owners.extend(documents(&mut tx, &heads).await?.into_iter().map(|row| row.tenant));
         owners.extend(allocation(&mut tx, "umbra-1", tenant).await?.map(|row| row.tenant));
         owners.extend(document(&mut tx, "umbra-issued", tenant).await?.map(|row| row.tenant));
         tx.commit().await?;
-        let expected: BTreeSet<String> = [expected].into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let expected: BTreeSet<String> =
+            [expected].into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect();
         assert_eq!(owners, expected, "{scope:?} {tenant:?}");
     }
     fixture.end().await

@@ -6,8 +6,10 @@ use crate::outcome::{Outcome, Usage};
 use crate::settings::Settings;
 use crate::text::{say, say_err};
 use anyhow::{Context, Result};
+use gpuledger_billing::catalogue::Catalogue;
 use gpuledger_storage::objects::{NewObject, ObjectVersion, apply as store, latest};
-use gpuledger_storage::{Role, audit, connect};
+use gpuledger_domain::time::Instant;
+use gpuledger_storage::{Role, audit, connect, state};
 use gpuledger_wire::objects::{Object, parse_documents};
 use std::path::PathBuf;
 
@@ -32,22 +34,32 @@ pub(crate) async fn apply(settings: &Settings, files: &[PathBuf]) -> Result<Outc
     }
     let db = writer(settings).await?;
     let mut tx = db.begin().await?;
-    if faults.is_empty() {
-    }
     if !faults.is_empty() {
         faults.iter().for_each(|fault| say_err(fault));
         return Err(Usage(format!("{} faults, nothing was applied", faults.len())).into());
     }
     let at_us = now()?.as_micros();
+    let mut said = Vec::new();
     for object in &objects {
         let version = apply_one(&mut tx, object, at_us).await?;
         let name = format!("{} {}", object.kind(), object.id());
         match version {
-            Some(version) => say(&format!("{name}: version {version}")),
-            None => say(&format!("{name}: unchanged")),
+            Some(version) => said.push(format!("{name}: version {version}")),
+            None => said.push(format!("{name}: unchanged")),
         }
     }
+    // With everything stored, prices that fit equally well show (V-12); then nothing stays.
+    let conflicts = Catalogue::load(&mut tx).await.map_err(|error| Usage(error.to_string()))?.conflicts();
+    if !conflicts.is_empty() {
+        return Err(Usage(format!("nothing was applied: {}", conflicts.join("; "))).into());
+    }
+    let horizon = state::load(&mut tx).await?.horizon_us;
     tx.commit().await?;
+    said.iter().for_each(|line| say(line));
+    // Names of products stand in the read models: they are settled anew.
+    if let Some(horizon) = horizon.filter(|_| objects.iter().any(|object| matches!(object, Object::Sku(_)))) {
+        gpuledger_ledger::horizon::advance(&db, Instant::from_micros(horizon)).await?;
+    }
     Ok(Outcome::Done)
 }
 

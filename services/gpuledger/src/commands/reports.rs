@@ -7,8 +7,10 @@ use crate::settings::Settings;
 use crate::table;
 use crate::text::{say, say_err};
 use anyhow::Result;
+use gpuledger_billing::catalogue::Catalogue;
+use gpuledger_billing::unpriced_findings;
 use gpuledger_books::findings::findings as gather_findings;
-use gpuledger_books::usage_json::{seconds_text, usage_json};
+use gpuledger_books::usage_json::usage_json;
 use gpuledger_books::Books;
 use gpuledger_domain::finding::Finding;
 use gpuledger_domain::report::{GroupKey, ReportContext, UsageRow, Weight, usage_rows};
@@ -179,6 +181,8 @@ pub(crate) async fn findings(settings: &Settings, as_of: Option<Instant>, format
     let (books, horizon, mut tx) = books_at(settings, as_of).await?;
     let ledger = books.attribute(horizon);
     let mut findings = gather_findings(&mut tx, &books, &ledger, horizon).await?;
+    let catalogue = Catalogue::load(&mut tx).await?;
+    findings.extend(unpriced_findings(&catalogue, ledger, horizon)?);
     let findings = findings.into_vec();
     let json: Vec<Value> = findings.iter().map(finding_json).collect();
     let headings = ["kind", "severity", "subject", "since", "until", "detail"];
@@ -208,9 +212,4 @@ fn finding_cells(finding: &Finding) -> Vec<String> {
     let until = finding.until.map_or_else(|| "–".to_owned(), |until| until.to_string());
     let words = [finding.kind.as_str(), finding.kind.severity().as_str()].map(str::to_owned);
     words.into_iter().chain([finding.subject.clone(), finding.since.to_string(), until, finding.detail.clone()]).collect()
-}
-
-/// Seconds as text, for sums in sentences.
-pub(crate) fn seconds(us: i128) -> String {
-    seconds_text(Share::from_integer(us))
 }

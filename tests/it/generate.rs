@@ -32,7 +32,9 @@ impl fmt::Debug for Case {
         writeln!(f, "as of {}, {} facts:", self.as_of, self.facts.len())?;
         let mut facts: Vec<&Fact> = self.facts.iter().collect();
         facts.sort_by_key(|fact| fact.at);
-        facts.iter().try_for_each(|fact| writeln!(f, "  {} {} {} {:?}", fact.at, fact.source, fact.id, fact.body))
+        facts
+            .iter()
+            .try_for_each(|fact| writeln!(f, "  {} {} {} {:?}", fact.at, fact.source, fact.id, fact.body))
     }
 }
 

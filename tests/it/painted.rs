@@ -16,7 +16,8 @@ type Row = (String, String, Option<String>);
 #[test]
 fn the_painter_finds_the_balances_of_the_examples() {
     let folder = std::env::var_os("SHARED_SCENARIOS").map(PathBuf::from);
-    let folder = folder.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/scenarios/ledger"));
+    let folder =
+        folder.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/scenarios/ledger"));
     let Ok(entries) = std::fs::read_dir(&folder) else {
         println!("skipped: the examples are not at {}", folder.display());
         return;
@@ -68,7 +69,8 @@ fn expected(rows: &Value) -> BTreeMap<Row, (i128, i128)> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let number = |value: &Value| value.as_str().and_then(|text| text.parse().ok()).expect("a number as text");
     let row = |row: &Value| {
-        let key = (text(&row["gpu"]).expect("gpu"), text(&row["account"]).expect("account"), text(&row["tenant"]));
+        let key =
+            (text(&row["gpu"]).expect("gpu"), text(&row["account"]).expect("account"), text(&row["tenant"]));
         (key, (number(&row["compute_slice_us"]), number(&row["memory_slice_us"])))
     };
     rows.as_array().expect("rows").iter().map(row).collect()

@@ -10,9 +10,11 @@ pub mod scope;
 pub mod spans;
 mod terms;
 pub mod usage_json;
+mod whereabouts;
 
 pub use error::BooksError;
 pub use terms::Terms;
+pub use whereabouts::whereabouts;
 
 use gpuledger_domain::attribution::Attribution;
 use gpuledger_domain::fact::Fact;

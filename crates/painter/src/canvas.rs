@@ -49,7 +49,8 @@ pub(crate) fn paint_gpu(
     }
     stretches.extend(running.into_iter().map(|(unit, window)| (window, unit)));
     for (window, unit) in &stretches {
-        met.shares |= unit.holders.iter().any(|h| h.share != Share::from_integer(1)) || unit.holders.len() > 1;
+        met.shares |=
+            unit.holders.iter().any(|h| h.share != Share::from_integer(1)) || unit.holders.len() > 1;
         postings.extend(shares::cells(*window).into_iter().flat_map(|cell| unit.postings(cell)));
     }
     (postings, met)
@@ -182,7 +183,7 @@ impl<'a> Scene<'a, '_> {
             scopes.for_each(|track| self.take_scope(&mut canvas, track.scope, account, sight));
         }
         let scrubbed = self.gpu.scrubs.iter().filter(|(window, _)| window.contains(at));
-        let mut scrubbed: Vec<Option<Placement>> = scrubbed.map(|(_, scope)| *scope).collect(); scrubbed.sort();
+        let scrubbed: BTreeSet<Option<Placement>> = scrubbed.map(|(_, scope)| *scope).collect();
         scrubbed.into_iter().for_each(|scope| self.take_scope(&mut canvas, scope, Account::Scrub, sight));
         if self.is_unobserved(sight.node, at) {
             canvas.take_rest(Account::Unobserved);
@@ -207,7 +208,7 @@ impl<'a> Scene<'a, '_> {
                 continue;
             }
             let same = |t: &Taken<'_, '_>| {
-                t.slices == slices && t.compute == compute && t.holds.iter().all(|h| h.unit.shared && hold.unit.shared)
+                t.holds.iter().all(|h| h.unit.mig == hold.unit.mig && h.unit.shared && hold.unit.shared)
             };
             if let Some(unit) = taken.iter_mut().find(|t| touch(&t.slices, &slices) && same(t)) {
                 unit.holds.push(hold);
@@ -254,7 +255,7 @@ impl<'a> Scene<'a, '_> {
             return;
         };
         let mut compute = 0;
-        if true { // TEMP
+        if canvas.placed.insert(placement) {
             let there = sight.gpu.instances.iter().find(|i| i.placement == Some(placement));
             let slices =
                 there.map(|i| self.gpu.compute_of(&i.profile, i.compute_slices, sight.at, self.geometry));
@@ -278,14 +279,14 @@ impl<'a> Scene<'a, '_> {
         };
         let mut instances: Vec<(Placement, u8)> = Vec::new();
         for instance in &sight.gpu.instances {
-            let compute =
-                self.gpu.compute_of(&instance.profile, instance.compute_slices, at, self.geometry);
+            let compute = self.gpu.compute_of(&instance.profile, instance.compute_slices, at, self.geometry);
             instances.extend(instance.placement.map(|placement| (placement, compute)));
         }
         instances.sort();
         for (placement, compute) in instances {
             let slices = range(placement);
-            let whole = slices.end <= canvas.free.len() && canvas.free[slices.clone()].iter().all(|free| *free);
+            let whole =
+                slices.end <= canvas.free.len() && canvas.free[slices.clone()].iter().all(|free| *free);
             if whole && compute <= canvas.compute {
                 canvas.take(Account::Idle, slices, compute);
             }

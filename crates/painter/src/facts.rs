@@ -48,7 +48,8 @@ impl<'a> Facts<'a> {
 
     /// The devices said for the allocation, in order of (time, source, id).
     pub(crate) fn devices_said(&self, allocation: &AllocationId) -> Vec<&'a PlacedUnit> {
-        let positions = self.placed.iter().filter(|(_, id)| **id == allocation).map(|(position, _)| *position);
+        let positions =
+            self.placed.iter().filter(|(_, id)| **id == allocation).map(|(position, _)| *position);
         let units = positions.filter_map(|position| match &self.all[position].body {
             FactBody::Placed(placed) => Some(&placed.units),
             _ => None,
@@ -106,10 +107,11 @@ impl<'a> Facts<'a> {
         }
         let last = *allocation.named_at.last()?;
         let snapshots = self.snapshots.get(&allocation.fact.source).into_iter().flatten();
-        let lacking = snapshots.filter(|position| **position > last).any(|position| match &self.all[*position] {
-            Fact { body: FactBody::Snapshot { nodes: Some(nodes), .. }, at, .. } => in_scope(nodes, *at),
-            _ => true,
-        });
+        let lacking =
+            snapshots.filter(|position| **position > last).any(|position| match &self.all[*position] {
+                Fact { body: FactBody::Snapshot { nodes: Some(nodes), .. }, at, .. } => in_scope(nodes, *at),
+                _ => true,
+            });
         lacking.then(|| self.all[last].at)
     }
 }

@@ -49,7 +49,11 @@ pub(crate) struct Owner<'a> {
 }
 
 /// Who owns the allocation, in order of time: one at or before its start, then those after it.
-pub(crate) fn owners<'a>(id: &AllocationId, allocation: &Allocation<'a>, facts: &Facts<'a>) -> Vec<Owner<'a>> {
+pub(crate) fn owners<'a>(
+    id: &AllocationId,
+    allocation: &Allocation<'a>,
+    facts: &Facts<'a>,
+) -> Vec<Owner<'a>> {
     let (grant, start) = (allocation.grant, allocation.fact.at);
     let mut owners = vec![Owner { from: start, tenant: &grant.tenant, project: grant.project.as_ref() }];
     for fact in facts.transfers(id) {
@@ -110,7 +114,9 @@ pub(crate) fn slots<'a>(
     let mut slots = Vec::new();
     for unit in &allocation.grant.units {
         match unit {
-            GrantUnit::Placed(device) => slots.push(Slot { device: Some((device, device.share)), share: None }),
+            GrantUnit::Placed(device) => {
+                slots.push(Slot { device: Some((device, device.share)), share: None })
+            }
             GrantUnit::Unplaced { count, share, .. } => {
                 for _ in 0..*count {
                     let device = devices.next().map(|device| (device, share.or(device.share)));
@@ -152,7 +158,6 @@ enum DeviceName {
 
 fn device_name(unit: &PlacedUnit, fleet: &Fleet<'_>, start: Instant, geometry: &Geometry) -> DeviceName {
     let Some(mig) = &unit.mig else { return DeviceName::Whole };
-    if !fleet.gpus.contains_key(&unit.gpu) { return match &mig.uuid { Some(u) => DeviceName::Named(Some(u.clone())), None => DeviceName::Whole }; } // TEMP
     let resolved = fleet.gpus.get(&unit.gpu).and_then(|gpu| slices(mig, gpu, start, geometry));
     match mig.placement.or(resolved.map(|r| r.placement)) {
         Some(placement) => DeviceName::At(placement),
@@ -182,7 +187,7 @@ pub(crate) fn held_on<'a>(
     for unit in units {
         let Some(allocation) = facts.allocations.get(unit.allocation) else { continue };
         let start = allocation.fact.at;
-        let said = facts.end_in_words(allocation, |nodes, _at| nodes.contains(gpu.sight(facts.as_of).node));
+        let said = facts.end_in_words(allocation, |nodes, at| nodes.contains(gpu.sight(at).node));
         let ends_in_words = said.is_some();
         let end = said.unwrap_or_else(|| end_by_life(start, facts.as_of, gpu, life, settings));
         let closed = gpu.closes.iter().find(|close| **close >= start);

@@ -17,6 +17,9 @@ mod states;
 mod totals;
 mod unplaced;
 
+#[cfg(test)]
+mod tests;
+
 use facts::Facts;
 use gpuledger_domain::fact::{Fact, Posting, Settings};
 use gpuledger_domain::geometry::Geometry;

@@ -11,7 +11,8 @@ pub(crate) fn parts(total: i64, shares: &[Share]) -> (Vec<i128>, i128) {
     let whole = sum.max(one);
     let mut weights = shares.to_vec();
     weights.push(whole - sum);
-    let quotas: Vec<Share> = weights.iter().map(|w| *w * Share::from_integer(i128::from(total)) / whole).collect();
+    let quotas: Vec<Share> =
+        weights.iter().map(|w| *w * Share::from_integer(i128::from(total)) / whole).collect();
     let mut given: Vec<i128> = quotas.iter().map(|q| q.to_integer()).collect();
     // What the whole numbers leave goes out one by one, each to whoever lacks most.
     while given.iter().sum::<i128>() < i128::from(total) {

@@ -40,11 +40,10 @@ pub(crate) fn tracks(said: &[StateFact<'_>]) -> Vec<Track> {
 
 fn track(scope: Option<Placement>, said: &[StateFact<'_>]) -> Track {
     // An `ok` of the whole GPU clears every placement.
-    let heard: Vec<&StateFact<'_>> = said
-        .iter()
-        .filter(|f| f.scope == scope || (f.scope.is_none() && *f.state == State::Ok))
-        .collect();
-    let said = heard.iter().enumerate().map(|(n, fact)| (fact.at, account(fact, &heard[..n], &heard[n + 1..])));
+    let heard: Vec<&StateFact<'_>> =
+        said.iter().filter(|f| f.scope == scope || (f.scope.is_none() && *f.state == State::Ok)).collect();
+    let said =
+        heard.iter().enumerate().map(|(n, fact)| (fact.at, account(fact, &heard[..n], &heard[n + 1..])));
     Track { scope, said: said.collect() }
 }
 

@@ -31,7 +31,7 @@ pub fn unplaced(facts: &[Fact], geometry: &Geometry, as_of: Instant) -> BTreeMap
         let owners = owners(id, allocation, &facts);
         let changes: Vec<Instant> = owners
             .windows(2)
-            .filter(|_| true)
+            .filter(|pair| (pair[0].tenant, pair[0].project) != (pair[1].tenant, pair[1].project))
             .map(|pair| pair[1].from)
             .collect();
         for slot in slots(id, allocation, &facts, &fleet, geometry).iter().filter(|s| s.device.is_none()) {

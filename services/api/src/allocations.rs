@@ -31,18 +31,22 @@ pub(crate) struct AllocationParams {
     #[param(example = "2026-11-01T00:00:00Z", format = "date-time")]
     to: Option<String>,
     /// Only of this Slurm job.
-    #[param(example = "4711")]
+    #[param(min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$", example = "4711")]
     slurm_job: Option<String>,
     /// Only of this pod.
+    #[param(min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     pod_uid: Option<String>,
     /// Only this tenant. A tenant's token needs none and takes no other.
+    #[param(min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     tenant: Option<String>,
     /// Only this project.
+    #[param(min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     project: Option<String>,
     /// `next_cursor` of the page before.
+    #[param(min_length = 26, max_length = 16384, pattern = "^[0-9a-f]+$")]
     cursor: Option<String>,
     /// Rows of a page, 1 to 1000. Default: 100.
-    #[param(example = "100")]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, example = 100)]
     limit: Option<String>,
 }
 
@@ -177,7 +181,7 @@ fn bind(params: &AllocationParams, reads: &ReadScope) -> Binding {
     path = "/v1/allocations/{id}",
     tag = "usage",
     operation_id = "getAllocation",
-    params(("id" = String, Path, description = "Id of the allocation", example = "a-1")),
+    params(("id" = String, Path, description = "Id of the allocation", min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$", example = "a-1")),
     security(("bearer" = [])),
     responses(
         (status = 200, description = "The allocation", body = Allocation),

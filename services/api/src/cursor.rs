@@ -7,7 +7,6 @@ use crate::problem::{BAD_CURSOR, Problem};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 
 /// Bytes of the binding that a cursor carries.
 const BINDING_BYTES: usize = 12;
@@ -69,11 +68,7 @@ impl Binding {
 
 /// Lower-case hexadecimal.
 pub(crate) fn hex<'a>(bytes: impl Iterator<Item = &'a u8>) -> String {
-    bytes.fold(String::new(), |mut text, byte| {
-        // Writing into a text does not fail.
-        let _: std::fmt::Result = write!(text, "{byte:02x}");
-        text
-    })
+    bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

@@ -2,7 +2,6 @@
 
 use crate::problem::KINDS;
 use serde_json::Value;
-use std::fmt::Write;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}\
 h1,h2,h3{line-height:1.2}h2{margin-top:2.5rem;border-top:1px solid #d0d7de;padding-top:1rem}code,pre{font-family:ui-monospace,monospace;\
@@ -16,10 +15,10 @@ pub(crate) fn page(document: &Value) -> String {
     html
 }
 
-/// Writing into a text does not fail, so what it returns is nothing to act on.
+/// Appends to a page.
 macro_rules! put {
     ($html:expr, $($arg:tt)*) => {
-        let _: std::fmt::Result = write!($html, $($arg)*);
+        $html.push_str(&format!($($arg)*))
     };
 }
 
@@ -42,13 +41,12 @@ fn write(html: &mut String, document: &Value) {
     schemas(html, &document["components"]["schemas"]);
     put!(html, "<h2>Problems</h2><table><tr><th>type</th><th>status</th><th>meaning</th></tr>");
     for kind in KINDS {
-        let row = (kind.slug, kind.status.as_u16(), kind.title);
         put!(
             html,
             "<tr><td><code>urn:gpuledger:problem:{}</code></td><td>{}</td><td>{}</td></tr>",
-            row.0,
-            row.1,
-            row.2
+            kind.slug,
+            kind.status.as_u16(),
+            kind.title
         );
     }
     put!(html, "</table></body></html>");

@@ -1,11 +1,11 @@
-//! ETags: a client that has the bytes already gets none.
+//! `ETag`s: a client that has the bytes already gets none.
 
 use crate::cursor::hex;
 use actix_web::http::header::{self, HeaderName};
 use actix_web::{HttpRequest, HttpResponse};
 use sha2::{Digest, Sha256};
 
-/// A JSON answer with its ETag, or 304 where the client has it.
+/// A JSON answer with its `ETag`, or 304 where the client has it.
 pub(crate) fn answer(
     request: &HttpRequest,
     body: String,

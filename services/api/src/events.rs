@@ -18,6 +18,30 @@ const ONE: &str = "application/cloudevents+json";
 /// Media type of several.
 const BATCH: &str = "application/cloudevents-batch+json";
 
+/// A structured event (CloudEvents 1.0). What `data` holds depends on `type`: see `schemas/events`.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Event)]
+pub(crate) struct EventBody {
+    /// `1.0`.
+    #[schema(pattern = r"^1\.0$")]
+    specversion: String,
+    /// Unique within its source; the same event again does nothing.
+    #[schema(min_length = 1, max_length = 512)]
+    id: String,
+    /// Who says it; must lie under the token's `source`.
+    #[schema(min_length = 1, max_length = 512)]
+    source: String,
+    /// `gpuledger.….v1`.
+    #[schema(min_length = 1, max_length = 512)]
+    r#type: String,
+    /// When it happened, RFC 3339 with up to 6 fractional digits.
+    #[schema(format = "date-time")]
+    time: String,
+    /// What is said.
+    #[schema(value_type = Object)]
+    data: serde_json::Value,
+}
+
 /// What became of the events of a request.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct Taken {
@@ -43,7 +67,7 @@ pub(crate) struct Set {
 
 /// Send events
 ///
-/// One structured CloudEvent, or a batch of them; the types are in `schemas/events`. Sending an event again does nothing: its
+/// One structured event (CloudEvents 1.0), or a batch of them; the types are in `schemas/events`. Sending an event again does nothing: its
 /// `source` and `id` are its identity. Roles: `node`, `allocator`, `gateway`, `platform`, `admin`, each for what its token names.
 #[utoipa::path(
     post,
@@ -53,11 +77,11 @@ pub(crate) struct Set {
     request_body(
         description = "At most 1 MiB an event and 16 MiB a batch",
         content(
-            (Object = "application/cloudevents+json", example = json!({
+            (EventBody = "application/cloudevents+json", example = json!({
                 "specversion": "1.0", "id": "a-1-released", "source": "/allocators/slurm-1", "type": "gpuledger.allocation.released.v1",
                 "time": "2026-10-01T03:00:00Z", "data": {"allocation": "a-1", "reason": "completed"},
             })),
-            (Vec<Object> = "application/cloudevents-batch+json"),
+            (Vec<serde_json::Value> = "application/cloudevents-batch+json"),
         ),
     ),
     security(("bearer" = [])),

@@ -9,6 +9,7 @@ use crate::state::State;
 use actix_web::http::header::{self, ContentDisposition, DispositionParam, DispositionType};
 use actix_web::web::{Data, Path, Query};
 use actix_web::{HttpRequest, HttpResponse, Responder};
+use gpuledger_domain::rating::Period;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::documents::DocumentRow;
 use gpuledger_storage::pages::{DocumentHead, DocumentQuery, document, documents};
@@ -29,17 +30,19 @@ const STATUSES: [&str; 4] = ["draft", "issued", "paid", "discarded"];
 #[into_params(parameter_in = Query)]
 pub(crate) struct InvoiceParams {
     /// Only of this billing period.
-    #[param(example = "2026-10")]
+    #[param(pattern = "^[0-9]{4}-(0[1-9]|1[0-2])$", example = "2026-10")]
     period: Option<String>,
     /// Only `draft`, `issued`, `paid` or `discarded` ones.
-    #[param(example = "issued")]
+    #[param(pattern = "^(draft|issued|paid|discarded)$", example = "issued")]
     status: Option<String>,
     /// Only this tenant. A tenant's token needs none and takes no other.
+    #[param(min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     tenant: Option<String>,
     /// `next_cursor` of the page before.
+    #[param(min_length = 26, max_length = 16384, pattern = "^[0-9a-f]+$")]
     cursor: Option<String>,
     /// Rows of a page, 1 to 1000. Default: 100.
-    #[param(example = "100")]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 1000, example = 100)]
     limit: Option<String>,
 }
 
@@ -49,7 +52,7 @@ pub(crate) struct InvoiceParams {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExportParams {
     /// `json` (default): the document's bytes. Other formats: `gpuledger invoice export`.
-    #[param(example = "json")]
+    #[param(pattern = "^json$", example = "json")]
     format: Option<String>,
 }
 
@@ -133,7 +136,10 @@ pub(crate) async fn list(
 ) -> Result<impl Responder, Problem> {
     let mut faults = Faults::default();
     let limit = faults.limit(params.limit.as_deref(), DEFAULT_LIMIT, MAX_LIMIT);
-    let period = faults.name("period", params.period.as_deref());
+    let period = params.period.as_deref();
+    if period.is_some_and(|period| period.parse::<Period>().is_err()) {
+        faults.add("period", "expected a month such as 2026-10");
+    }
     let status = params.status.as_deref();
     if status.is_some_and(|status| !STATUSES.contains(&status)) {
         faults.add("status", "expected draft, issued, paid or discarded");
@@ -169,7 +175,7 @@ pub(crate) async fn list(
     tag = "invoices",
     operation_id = "getInvoice",
     params(
-        ("id" = String, Path, description = "Id of the document"),
+        ("id" = String, Path, description = "Id of the document", min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"),
         ("if-none-match" = Option<String>, Header, description = "ETag of what the client has"),
     ),
     security(("bearer" = [])),
@@ -203,7 +209,7 @@ pub(crate) async fn get(
     tag = "invoices",
     operation_id = "exportInvoice",
     params(
-        ("id" = String, Path, description = "Id of the document"),
+        ("id" = String, Path, description = "Id of the document", min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$"),
         ExportParams,
         ("if-none-match" = Option<String>, Header, description = "ETag of what the client has"),
     ),

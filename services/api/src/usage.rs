@@ -47,16 +47,19 @@ pub(crate) struct UsageParams {
     #[param(example = "tenant,sku")]
     group_by: Option<String>,
     /// By which slices whole-GPU equivalents count: `memory` (default), `compute` or `dominant`.
-    #[param(example = "memory")]
+    #[param(pattern = "^(memory|compute|dominant)$", example = "memory")]
     weight: Option<String>,
     /// Only this tenant. A tenant's token needs none and takes no other.
+    #[param(min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     tenant: Option<String>,
     /// Only this project.
+    #[param(min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
     project: Option<String>,
     /// `next_cursor` of the page before.
+    #[param(min_length = 26, max_length = 16384, pattern = "^[0-9a-f]+$")]
     cursor: Option<String>,
     /// Rows of a page, 1 to 10000. Default: 1000.
-    #[param(example = "1000")]
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 10000, example = 1000)]
     limit: Option<String>,
 }
 

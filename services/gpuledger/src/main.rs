@@ -14,6 +14,9 @@ use outcome::Outcome;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Reads FAILPOINTS; the places it names act until the end.
+    #[cfg(feature = "failpoints")]
+    let _failpoints = fail::FailScenario::setup();
     let arguments = match cli::Cli::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return Outcome::usage(&error),

@@ -3,6 +3,7 @@
 use crate::decide::{Closed, Decision, conflict, decide};
 use crate::error::LedgerError;
 use crate::incoming::Incoming;
+use crate::points::point;
 use crate::{RULE_SET, models, parking, post, telemetry};
 use gpuledger_books::scope::{Scope, gather};
 use gpuledger_domain::time::Instant;
@@ -93,6 +94,7 @@ pub(crate) async fn settle(
     }
     let ledger = context.books.attribute_gpus(&scope.facts, horizon, &scope.gpus);
     post::post(tx, &ledger, &scope.gpus, context.books.settings, horizon).await?;
+    point("ledger::after-journals");
     models::replace(tx, &ledger, scope).await
 }
 

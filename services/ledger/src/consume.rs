@@ -5,7 +5,7 @@ use crate::batch::{Tally, apply};
 use crate::error::LedgerError;
 use crate::horizon;
 use crate::incoming::Incoming;
-use fail::fail_point;
+use crate::points::point;
 use gpuledger_domain::time::Instant;
 use gpuledger_messaging::{
     Batch, Consumer, ConsumerSettings, KafkaSettings, Message, OffsetsFuture, Partition, StoredOffset, TopicIdentity,
@@ -144,18 +144,4 @@ fn incoming(message: &Message) -> Incoming {
 fn structured(message: &Message) -> Option<Vec<u8>> {
     let event = decode_binary(&message.headers, message.payload.as_deref()?).ok()?;
     Some(gpuledger_wire::encode_structured(&event))
-}
-
-/// A place at which tests kill the process: with `return` in `FAILPOINTS` it ends by SIGKILL, as by a power cut.
-pub(crate) fn point(name: &'static str) {
-    fail_point!(name, |_| kill_self());
-    // Without the feature the macro is empty.
-    let _ = name;
-}
-
-#[cfg(feature = "failpoints")]
-fn kill_self() {
-    let own = std::process::id().to_string();
-    // The signal comes before the child is waited for.
-    drop(std::process::Command::new("kill").args(["-9", &own]).status());
 }

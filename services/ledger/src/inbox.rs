@@ -4,39 +4,51 @@ use crate::batch::{Tally, apply};
 use crate::error::LedgerError;
 use crate::horizon;
 use crate::incoming::Incoming;
+use gpuledger_books::whereabouts;
 use gpuledger_domain::time::Instant;
-use gpuledger_storage::{Db, inbox, retry};
-use gpuledger_wire::decode_structured;
+use gpuledger_storage::inbox::{Item, take};
+use gpuledger_storage::{Db, Tx, retry};
+use gpuledger_wire::{Event, decode_structured};
 
 /// Events taken in one transaction.
 const TAKEN_AT_ONCE: i64 = 1_000;
 
-/// Takes what waits, at most one batch, and returns what became of it; zero of everything: the inbox is empty.
+/// Takes what waits, at most one batch, and says what became of it; none: the inbox is empty.
 ///
 /// # Errors
 /// The database.
 pub async fn drain(db: &Db, now: Instant) -> Result<Option<Tally>, LedgerError> {
     retry::retry(async || {
         let mut tx = db.begin().await?;
-        let rows = inbox::take(&mut tx, TAKEN_AT_ONCE).await?;
-        if rows.is_empty() {
+        let items = take(&mut tx, TAKEN_AT_ONCE).await?;
+        if items.is_empty() {
             tx.rollback().await?;
             return Ok(None);
         }
-        let incoming: Vec<Incoming> = rows
-            .into_iter()
-            .map(|row| Incoming {
-                event: decode_structured(&row.body),
-                origin: format!("http:{}", row.principal),
-                not_entitled: row.refusal,
-                retry_of: None,
-                raw: row.body,
-            })
-            .collect();
+        let mut incoming = Vec::with_capacity(items.len());
+        for item in items {
+            incoming.push(read(&mut tx, item).await?);
+        }
         let context = horizon::context(&mut tx).await?;
         let applied = apply(&mut tx, &incoming, now, &context).await?;
         tx.commit().await?;
         Ok(Some(applied.tally))
     })
     .await
+}
+
+/// The API judged what the token alone tells; which node a GPU is on only the ledger knows (I-5).
+async fn read(tx: &mut Tx, item: Item) -> Result<Incoming, LedgerError> {
+    let event = decode_structured(&item.body);
+    let not_entitled = match (&item.refusal, &item.nodes, &event) {
+        (None, Some(nodes), Ok(event)) => foreign_node(tx, event, nodes).await?,
+        (refusal, ..) => refusal.clone(),
+    };
+    Ok(Incoming { event, origin: format!("http:{}", item.principal), not_entitled, raw: item.body, retry_of: None })
+}
+
+async fn foreign_node(tx: &mut Tx, event: &Event, nodes: &[String]) -> Result<Option<String>, LedgerError> {
+    let places = whereabouts(tx, &event.subjects()).await?;
+    let foreign = places.into_iter().find(|(_, node)| !nodes.iter().any(|own| own == node.as_str()));
+    Ok(foreign.map(|(gpu, node)| format!("{gpu} is on node {node}, the token speaks for {}", nodes.join(", "))))
 }

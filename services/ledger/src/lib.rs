@@ -15,6 +15,7 @@ pub mod inbox;
 pub mod incoming;
 mod models;
 pub mod parking;
+mod points;
 mod post;
 pub mod replay;
 pub mod serve;

@@ -7,6 +7,7 @@ use crate::error::LedgerError;
 use crate::{horizon, inbox, parking};
 use gpuledger_messaging::{ConsumerSettings, KafkaSettings};
 use gpuledger_storage::Db;
+use gpuledger_storage::inbox::Listener;
 use gpuledger_telemetry::health::{Health, Part};
 use gpuledger_telemetry::metrics::Metrics;
 use gpuledger_telemetry::names::{LEDGER_FACTS, LEDGER_HORIZON, LEDGER_WINDOWS};
@@ -100,12 +101,14 @@ struct Ticking {
 
 impl Ticking {
     async fn drain_inbox(self, shutdown: Shutdown) {
+        let mut listener = Listener::new(&self.db).await.ok();
         loop {
             match inbox::drain(&self.db, (self.clock)()).await {
                 Ok(Some(tally)) => self.counters.add(tally),
                 Ok(None) => {
-                    if ended(&shutdown, INBOX_EVERY).await {
-                        return;
+                    tokio::select! {
+                        () = shutdown.begun() => return,
+                        () = self.notice(&mut listener) => {}
                     }
                 }
                 Err(error) => {
@@ -117,6 +120,18 @@ impl Ticking {
             if shutdown.token().is_cancelled() {
                 return;
             }
+        }
+    }
+
+    /// Waits for a notice that something lies in the inbox. It only wakes early: it may be lost, so the wait is short in any case.
+    async fn notice(&self, listener: &mut Option<Listener>) {
+        let heard = match listener {
+            Some(listener) => listener.wait(INBOX_EVERY).await.is_ok(),
+            None => false,
+        };
+        if !heard {
+            tokio::time::sleep(INBOX_EVERY).await;
+            *listener = Listener::new(&self.db).await.ok();
         }
     }
 

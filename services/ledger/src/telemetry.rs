@@ -2,6 +2,7 @@
 
 use crate::error::LedgerError;
 use crate::incoming::Incoming;
+use crate::points::point;
 use gpuledger_domain::time::{HOUR_US, Instant};
 use gpuledger_storage::Tx;
 use gpuledger_storage::telemetry::{HourKey, HourValues, StagedWindow, WindowId, accept, add_hours, stage};
@@ -52,6 +53,7 @@ pub(crate) async fn take_in(tx: &mut Tx, events: &[(&Incoming, &Event)]) -> Resu
     }
     alive::merge(tx, &ends).await?;
     stage(tx, &staged).await?;
+    point("ledger::after-copy");
     add_hours(tx, &hours).await?;
     let nodes: BTreeSet<String> = ends.into_iter().map(|(node, _)| node).collect();
     touched::mark(tx, &nodes.into_iter().collect::<Vec<_>>()).await?;

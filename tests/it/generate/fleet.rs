@@ -8,8 +8,7 @@ use gpuledger_wire::geometry::geometry;
 use proptest::prelude::*;
 
 /// Models in use: three with MIG, one without.
-const MODELS: [&str; 4] =
-    ["NVIDIA A30", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "Tesla T4"];
+const MODELS: [&str; 4] = ["NVIDIA A30", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "Tesla T4"];
 
 /// One or two nodes with up to three GPUs.
 #[derive(Clone, Debug)]
@@ -35,10 +34,14 @@ pub(crate) fn layout() -> impl Strategy<Value = Layout> {
 }
 
 pub(crate) fn fleet() -> impl Strategy<Value = Fleet> {
-    let gpu = (0_usize..4, 0_usize..2, layout()).prop_map(|(model, node, layout)| Gpu { model, node, layout });
+    let gpu =
+        (0_usize..4, 0_usize..2, layout()).prop_map(|(model, node, layout)| Gpu { model, node, layout });
     let first = prop_oneof![8 => Just(Some(0)), 2 => super::time().prop_map(Some), 1 => Just(None)];
-    (prop::collection::vec(gpu, 1..=3), [first.clone(), first])
-        .prop_map(|(gpus, first)| Fleet { gpus, first, geometry: geometry() })
+    (prop::collection::vec(gpu, 1..=3), [first.clone(), first]).prop_map(|(gpus, first)| Fleet {
+        gpus,
+        first,
+        geometry: geometry(),
+    })
 }
 
 impl Fleet {
@@ -103,12 +106,12 @@ impl Fleet {
                 compute_slices: model.map_or(1, |m| m.compute_slices),
                 memory_slices: model.map_or(1, |m| m.memory_slices),
                 mig: model.is_some() && layout.is_some(),
-                instances: model.map_or_else(Vec::new, |m| self.cut(n, m, layout.as_deref().unwrap_or_default())),
+                instances: model
+                    .map_or_else(Vec::new, |m| self.cut(n, m, layout.as_deref().unwrap_or_default())),
             }
         };
         let gpus = (0..self.gpus.len()).filter(here).map(listed).collect();
-        let inventory =
-            Inventory { node: NodeId::new(&format!("n{node}")), boot_id: "b1".to_owned(), gpus };
+        let inventory = Inventory { node: NodeId::new(&format!("n{node}")), boot_id: "b1".to_owned(), gpus };
         facts.say(&format!("/nodes/n{node}/collector"), at, FactBody::Inventory(inventory));
     }
 

@@ -94,7 +94,8 @@ pub(crate) fn happening() -> impl Strategy<Value = Happening> {
 fn job() -> impl Strategy<Value = Job> {
     let lasts = prop_oneof![6 => length().prop_map(Some), 3 => Just(None), 1 => Just(Some(-1))];
     let unplaced = prop_oneof![3 => Just(None), 1 => (1_u32..4, share()).prop_map(Some)];
-    let units = any::<bool>().prop_flat_map(|shared| (Just(shared), prop::collection::vec(pick(shared), 1..3)));
+    let units =
+        any::<bool>().prop_flat_map(|shared| (Just(shared), prop::collection::vec(pick(shared), 1..3)));
     (0_u8..6, 0_u8..3, time(), lasts, units, unplaced, any::<bool>()).prop_map(
         |(allocation, tenant, at, lasts, (shared, units), unplaced, release_first)| Job {
             allocation,
@@ -114,8 +115,12 @@ fn pick(shared: bool) -> impl Strategy<Value = Pick> {
     let gpus = if shared { 2_usize } else { 3 };
     let places = if shared { prop::option::weighted(0.4, 0_usize..2).boxed() } else { place().boxed() };
     let shares = if shared { share().boxed() } else { Just(None).boxed() };
-    (0..gpus, places, prop::bool::weighted(0.15), shares)
-        .prop_map(|(gpu, place, uuid_only, share)| Pick { gpu, place, uuid_only, share })
+    (0..gpus, places, prop::bool::weighted(0.15), shares).prop_map(|(gpu, place, uuid_only, share)| Pick {
+        gpu,
+        place,
+        uuid_only,
+        share,
+    })
 }
 
 fn place() -> impl Strategy<Value = Option<usize>> {

@@ -61,7 +61,9 @@ fn names(body: &FactBody, gpu: &GpuId) -> bool {
         FactBody::Inventory(inventory) => inventory.gpus.iter().any(|listed| listed.gpu == *gpu),
         FactBody::UnitState(state) => state.gpu == *gpu,
         FactBody::GpuDecommissioned(named) => named == gpu,
-        FactBody::ScrubStarted { gpu: named, .. } | FactBody::ScrubFinished { gpu: named, .. } => named == gpu,
+        FactBody::ScrubStarted { gpu: named, .. } | FactBody::ScrubFinished { gpu: named, .. } => {
+            named == gpu
+        }
         FactBody::Placed(placed) => placed.units.iter().any(|unit| unit.gpu == *gpu),
         FactBody::Granted(grant) => {
             grant.units.iter().any(|unit| matches!(unit, GrantUnit::Placed(placed) if placed.gpu == *gpu))

@@ -20,16 +20,6 @@ static SKUS: LazyLock<SkuBook> = LazyLock::new(SkuBook::default);
 
 /// Checks every law; which of the harder rules were met.
 pub(super) fn check(case: &Case) -> Result<Met, String> {
-    {
-        let mut seen = BTreeSet::new();
-        for f in &case.facts {
-            if let gpuledger_domain::fact::FactBody::Inventory(i) = &f.body {
-                let _ = i; if !seen.insert(f.at) {
-                    return Ok(Met::default());
-                }
-            }
-        }
-    }
     let truth = ledger(&case.facts, case.as_of);
     slices_are_conserved(case, &truth)?;
     segments_tile(&truth)?;
@@ -241,7 +231,8 @@ fn journal_totals(truth: &Attribution) -> Totals {
         for journal in journals(gpu, timeline, Instant::MAX) {
             for entry in journal.entries {
                 let owner = entry.owner.map(|owner| (owner.tenant, owner.allocation)).unzip();
-                let sum = totals.entry((gpu.clone(), journal.hour, entry.account, owner.0, owner.1)).or_default();
+                let sum =
+                    totals.entry((gpu.clone(), journal.hour, entry.account, owner.0, owner.1)).or_default();
                 sum.0 += i128::from(entry.part_us) * i128::from(entry.compute_slices);
                 sum.1 += i128::from(entry.part_us) * i128::from(entry.memory_mask.count_ones());
             }
@@ -257,7 +248,11 @@ fn differences(law: &str, ledger: &Totals, painter: &Totals) -> Result<(), Strin
     let lines: Vec<String> = differing
         .map(|key| {
             let ((gpu, hour, account, ..), who) = (key, key.4.as_ref().map_or("", |id| id.as_str()));
-            format!("  {gpu} {hour} {account:?} {who}: {:?} but painted {:?}", ledger.get(key), painter.get(key))
+            format!(
+                "  {gpu} {hour} {account:?} {who}: {:?} but painted {:?}",
+                ledger.get(key),
+                painter.get(key)
+            )
         })
         .collect();
     if lines.is_empty() { Ok(()) } else { Err(format!("{law}:\n{}", lines.join("\n"))) }

@@ -22,14 +22,16 @@ pub(super) struct Allocation<'a> {
     pub(super) start: Instant,
     /// Owners from their instant on; the first from the start.
     pub(super) owners: Vec<Owner<'a>>,
+    /// All transfers, as they were said.
+    pub(super) transfers: Vec<Owner<'a>>,
     /// The end by release.
     pub(super) released: Option<Release<'a>>,
     /// Releases before the start only: nothing is held.
     pub(super) ends_before_start: bool,
     /// Instants of all facts that name it.
     pub(super) named_at: Vec<Instant>,
-    /// The first snapshots of its source, later than all that names it, that lack it: where they speak for all nodes, and where for some.
-    pub(super) lacked_by: Vec<Option<&'a [NodeId]>>,
+    /// Snapshots of its source, later than all that names it, that lack it.
+    pub(super) lacked_by: Vec<Lacking<'a>>,
     pub(super) units: Vec<Unit>,
 }
 
@@ -39,6 +41,14 @@ pub(super) struct Owner<'a> {
     pub(super) since: Instant,
     pub(super) tenant: &'a TenantId,
     pub(super) project: Option<&'a ProjectId>,
+}
+
+/// A snapshot that lacks an allocation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lacking<'a> {
+    pub(super) at: Instant,
+    /// Nodes it speaks for; none: all.
+    pub(super) nodes: Option<&'a [NodeId]>,
 }
 
 /// The release that counts.
@@ -252,6 +262,7 @@ fn begin<'a>(
         source: &fact.source,
         start,
         owners: owners(grant, start, &story.transfers),
+        transfers: story.transfers,
         released,
         ends_before_start,
         named_at: story.named_at,
@@ -271,12 +282,14 @@ fn owners<'a>(grant: &'a Grant, start: Instant, transfers: &[Owner<'a>]) -> Vec<
             owners.push(owner);
         }
     }
+    // Who transfers to the owner changes nobody's share.
+    owners.dedup_by(|later, earlier| (later.tenant, later.project) == (earlier.tenant, earlier.project));
     owners
 }
 
 /// A snapshot after everything that names the allocation, and without it, says it is gone.
 fn note_snapshots<'a>(allocations: &mut [Allocation<'a>], facts: &[&'a Fact]) {
-    let mut by_source: BTreeMap<&Source, Vec<(usize, Option<&'a [NodeId]>)>> = BTreeMap::new();
+    let mut by_source: BTreeMap<&Source, Vec<(usize, Lacking<'a>)>> = BTreeMap::new();
     let mut last_named: BTreeMap<&AllocationId, usize> = BTreeMap::new();
     for (position, fact) in facts.iter().enumerate() {
         let mut name = |id: &'a AllocationId| {
@@ -290,7 +303,7 @@ fn note_snapshots<'a>(allocations: &mut [Allocation<'a>], facts: &[&'a Fact]) {
             | FactBody::Placed(Placed { of: PlacedOf::Allocation(allocation), .. }) => name(allocation),
             FactBody::Snapshot { nodes, allocations } => {
                 allocations.iter().for_each(name);
-                by_source.entry(&fact.source).or_default().push((position, nodes.as_deref()));
+                by_source.entry(&fact.source).or_default().push((position, Lacking { at: fact.at, nodes: nodes.as_deref() }));
             }
             _ => {}
         }
@@ -298,7 +311,7 @@ fn note_snapshots<'a>(allocations: &mut [Allocation<'a>], facts: &[&'a Fact]) {
     for allocation in allocations {
         let named = last_named.get(allocation.id).copied().unwrap_or_default();
         let snapshots = by_source.get(allocation.source).map(Vec::as_slice).unwrap_or_default();
-        allocation.lacked_by = snapshots.iter().filter(|(position, _)| *position > named).map(|(_, nodes)| *nodes).collect();
+        allocation.lacked_by = snapshots.iter().filter(|(position, _)| *position > named).map(|(_, lacking)| *lacking).collect();
     }
 }
 
@@ -339,7 +352,7 @@ fn same_runtime(granted: &Runtime, named: &Runtime) -> bool {
 
 impl Allocation<'_> {
     fn holds_at(&self, at: Instant, as_of: Instant) -> bool {
-        let gone = self.lacked_by.iter().any(Option::is_none).then(|| self.last_named());
+        let gone = self.lacked_by.iter().any(|lacking| lacking.nodes.is_none()).then(|| self.last_named());
         let end = self.released.map(|r| r.at).or(gone).unwrap_or(as_of.plus(1));
         !self.ends_before_start && self.start <= at && at < end
     }
@@ -429,9 +442,11 @@ impl<'a> Units<'_, 'a> {
 
     /// A device counts once however many sources name it, by placement or by UUID.
     fn identity(&self, unit: &PlacedUnit) -> (GpuId, Option<Placement>, Option<String>) {
-        let slices = self.devices.get(&unit.gpu).and_then(|device| self.slices(device, unit));
-        let uuid = if slices.is_some() { None } else { unit.mig.as_ref().and_then(|m| m.uuid.clone()) };
-        (unit.gpu.clone(), slices.and_then(|(placement, _)| placement), uuid)
+        let Some(mig) = &unit.mig else { return (unit.gpu.clone(), None, None) };
+        let resolved = || self.devices.get(&unit.gpu).and_then(|device| self.slices(device, unit)).and_then(|slices| slices.0);
+        let placement = mig.placement.or_else(resolved);
+        let uuid = if placement.is_some() { None } else { mig.uuid.clone() };
+        (unit.gpu.clone(), placement, uuid)
     }
 
     /// Placement and profile of a unit (none and none: the whole GPU); no answer where the inventory must name the instance first.

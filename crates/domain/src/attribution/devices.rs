@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sighting<'a> {
     pub(super) at: Instant,
+    /// Place of its fact in the order of A-18.
+    order: usize,
     pub(super) node: &'a NodeId,
     pub(super) listed: &'a InventoryGpu,
 }
@@ -51,9 +53,9 @@ impl<'a> Device<'a> {
         self.sightings.last().map_or((1, 1), |s| (s.listed.compute_slices, s.listed.memory_slices))
     }
 
-    /// Instants of all sightings.
-    pub(super) fn sighted_at(&self) -> impl Iterator<Item = Instant> + '_ {
-        self.sightings.iter().map(|s| s.at)
+    /// All sightings, in the order of A-18.
+    pub(super) fn sightings(&self) -> &[Sighting<'a>] {
+        &self.sightings
     }
 }
 
@@ -67,11 +69,11 @@ impl<'a> Devices<'a> {
     /// Reads devices from facts in the order of A-18.
     pub(super) fn new(facts: &[&'a Fact], as_of: Instant) -> Self {
         let mut devices = Self::default();
-        for fact in facts {
+        for (order, fact) in facts.iter().enumerate() {
             if let FactBody::Inventory(inventory) = &fact.body {
                 for listed in &inventory.gpus {
                     let device = devices.by_gpu.entry(listed.gpu.clone()).or_default();
-                    device.sightings.push(Sighting { at: fact.at, node: &inventory.node, listed });
+                    device.sightings.push(Sighting { at: fact.at, order, node: &inventory.node, listed });
                 }
             }
         }
@@ -132,13 +134,16 @@ impl<'a> Devices<'a> {
 
     /// A GPU is missing from an inventory of its node that does not list it until one lists it again.
     fn note_missing(&mut self, facts: &[&'a Fact], as_of: Instant) {
-        for fact in facts {
+        for (order, fact) in facts.iter().enumerate() {
             let FactBody::Inventory(inventory) = &fact.body else { continue };
             for (gpu, device) in &mut self.by_gpu {
-                let here = device.seen(fact.at).is_some_and(|s| s.at <= fact.at && *s.node == inventory.node);
-                let listed = inventory.gpus.iter().any(|g| g.gpu == *gpu);
-                if here && !listed {
-                    let until = device.seen_next(fact.at).map_or(as_of, |s| s.at);
+                if inventory.gpus.iter().any(|listed| listed.gpu == *gpu) {
+                    continue;
+                }
+                let after = device.sightings.partition_point(|s| s.order < order);
+                let before = after.checked_sub(1).and_then(|index| device.sightings.get(index));
+                if before.is_some_and(|s| *s.node == inventory.node) {
+                    let until = device.sightings.get(after).map_or(as_of, |s| s.at);
                     device.missing.extend(Window::new(fact.at, until));
                 }
             }

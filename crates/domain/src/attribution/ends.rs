@@ -21,7 +21,7 @@ pub(super) fn settle(
             (unit.end, unit.open) = (end, open);
         }
         note_unconfirmed(allocation, devices, life, findings);
-        note_late_transfers(allocation, as_of, findings);
+        note_late_transfers(allocation, findings);
     }
     for (node, last) in life.lost_nodes() {
         findings.add(Finding {
@@ -61,18 +61,18 @@ fn end_without_release(
     life: &Life<'_>,
     as_of: Instant,
 ) -> (Instant, bool) {
-    let node = match &unit.place {
-        Place::Slices { gpu, .. } => devices.node_of(gpu, as_of),
+    let node_at = |at| match &unit.place {
+        Place::Slices { gpu, .. } => devices.node_of(gpu, at),
         Place::Waiting | Place::Unplaced => None,
     };
-    let lacked = allocation.lacked_by.iter().any(|scope| match scope {
+    let lacked = allocation.lacked_by.iter().any(|snapshot| match snapshot.nodes {
         None => true,
-        Some(nodes) => node.is_some_and(|node| nodes.contains(node)),
+        Some(nodes) => node_at(snapshot.at).is_some_and(|node| nodes.contains(node)),
     });
     if lacked {
         return (allocation.last_named(), false);
     }
-    let Some(node) = node else { return (as_of, true) };
+    let Some(node) = node_at(as_of) else { return (as_of, true) };
     match (life.last_proof(node), life.silence_us(node)) {
         (Some(proof), Some(silence)) if silence > life.settings().lease_us => (proof.max(allocation.start), false),
         _ => (as_of, true),
@@ -97,10 +97,10 @@ fn note_unconfirmed(allocation: &Allocation<'_>, devices: &Devices<'_>, life: &L
 }
 
 /// A transfer at or after the end moves nothing.
-fn note_late_transfers(allocation: &Allocation<'_>, as_of: Instant, findings: &mut Findings) {
+fn note_late_transfers(allocation: &Allocation<'_>, findings: &mut Findings) {
     let open = allocation.units.iter().any(|unit| unit.open);
     let Some(end) = allocation.units.iter().map(|unit| unit.end).max().filter(|_| !open) else { return };
-    for owner in allocation.owners.iter().skip(1).filter(|owner| owner.since >= end && owner.since <= as_of) {
+    for owner in allocation.transfers.iter().filter(|owner| owner.since >= end) {
         findings.add(Finding {
             kind: Kind::TransferAfterEnd,
             subject: allocation.id.to_string(),

@@ -160,12 +160,11 @@ impl<'s, 'a> Scene<'s, 'a> {
     /// Stretches in which free slices are unobserved: the node silent, or the GPU missing from its inventories.
     fn silences(&self, as_of: Instant) -> Vec<Window> {
         let mut silences = self.device.missing.clone();
-        let sightings: Vec<Instant> = self.device.sighted_at().collect();
+        let sightings = self.device.sightings();
         // Before its first sighting a GPU is on the node of that one.
-        let stays = sightings.iter().enumerate().filter_map(|(index, at)| {
-            let from = if index == 0 { Instant::MIN } else { *at };
-            let node = self.device.seen(*at)?.node;
-            Some((node, Window::new(from, sightings.get(index + 1).copied().unwrap_or(as_of))?))
+        let stays = sightings.iter().enumerate().filter_map(|(index, sighting)| {
+            let from = if index == 0 { Instant::MIN } else { sighting.at };
+            Some((sighting.node, Window::new(from, sightings.get(index + 1).map_or(as_of, |next| next.at))?))
         });
         let mut last: Option<(&NodeId, Vec<Window>)> = None;
         for (node, stay) in stays {
@@ -191,7 +190,7 @@ impl<'s, 'a> Scene<'s, 'a> {
             cuts.extend([hold.allocation.start, hold.unit.end]);
             cuts.extend(hold.allocation.owners.iter().map(|owner| owner.since));
         }
-        cuts.extend(self.device.sighted_at());
+        cuts.extend(self.device.sightings().iter().map(|sighting| sighting.at));
         let first = self.device.capacity.first().map_or(Instant::MAX, |c| c.start());
         let last = self.device.capacity.last().map_or(Instant::MIN, |c| c.end());
         cuts.into_iter().filter(|cut| first <= *cut && *cut <= last).collect()
@@ -213,11 +212,17 @@ impl Moment<'_, '_, '_> {
         let taken: Vec<&Taken> =
             self.scene.states.of(self.scene.gpu).iter().filter(|t| t.window.contains(self.window.start())).collect();
         self.move_broken_units(&mut pieces, &taken);
+        // Compute slices have no place: those of a placement are counted once, for the unit or the first scope exactly there.
+        let mut counted: BTreeSet<u32> = pieces.iter().map(|piece| piece.memory_mask).collect();
         for (why, account) in
             [(Why::Fault, Account::Fault), (Why::Maintenance, Account::Maintenance), (Why::Scrub, Account::Scrub)]
         {
             for scope in taken.iter().filter(|scope| scope.why == why) {
-                let slices = free.take(self.scope_slices(scope.placement));
+                let mut wanted = self.scope_slices(scope.placement);
+                if scope.placement.is_some() && !counted.insert(wanted.memory_mask) {
+                    wanted.compute_slices = 0;
+                }
+                let slices = free.take(wanted);
                 self.push(&mut pieces, account, slices);
             }
         }
@@ -234,9 +239,12 @@ impl Moment<'_, '_, '_> {
     /// Lets units take slices in their order; one that touches a held slice is contested.
     fn held(&self, active: &[Hold<'_, '_>], free: &mut Slices, findings: &mut Findings) -> Vec<Piece> {
         let mut pieces: Vec<Piece> = Vec::new();
+        // A whole GPU and the one instance that takes all its slices are not the identical unit.
+        let mut units: Vec<(Option<Placement>, u8)> = Vec::new();
         for hold in active {
             let wanted = self.hold_slices(hold);
-            let beside = pieces.iter_mut().find(|p| p.memory_mask == wanted.memory_mask && p.compute_slices == wanted.compute_slices);
+            let unit = (hold.placement, wanted.compute_slices);
+            let beside = units.iter().position(|held| *held == unit).and_then(|index| pieces.get_mut(index));
             if let Some(piece) = beside.filter(|piece| piece.shared && hold.allocation.is_shared()) {
                 piece.holders.push(self.holder(hold));
                 continue;
@@ -248,6 +256,7 @@ impl Moment<'_, '_, '_> {
                 piece.shared = hold.allocation.is_shared();
                 piece.holders.push(self.holder(hold));
                 pieces.push(piece);
+                units.push(unit);
             } else {
                 self.note_contest(hold, wanted, &pieces, findings);
             }
@@ -279,7 +288,8 @@ impl Moment<'_, '_, '_> {
         match hold.placement {
             None => all,
             Some(placement) => {
-                Slices { memory_mask: mask_of(placement) & all.memory_mask, compute_slices: hold.compute_slices }
+                // A placement beyond the GPU's slices fits nowhere: it stays contested.
+                Slices { memory_mask: mask_of(placement), compute_slices: hold.compute_slices }
             }
         }
     }

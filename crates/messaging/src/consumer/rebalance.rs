@@ -86,11 +86,22 @@ impl ClientContext for Context {
 
 impl ConsumerContext for Context {
     fn rebalance(&self, consumer: &BaseConsumer<Self>, event: RDKafkaRespErr, list: &mut TopicPartitionList) {
-        fail::fail_point!("messaging::rebalance");
-        match event {
-            RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => self.assign(consumer, list),
-            _ => self.revoke(consumer, list),
+        if event == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
+            fail::fail_point!("messaging::assign", |_| stay("messaging::assign"));
+            self.assign(consumer, list);
+        } else {
+            fail::fail_point!("messaging::revoke", |_| stay("messaging::revoke"));
+            self.revoke(consumer, list);
         }
+    }
+}
+
+/// With `NAME=return` in `FAILPOINTS` the process stays inside the rebalance until it is killed, as a power cut would.
+#[cfg(feature = "failpoints")]
+fn stay(name: &'static str) {
+    tracing::warn!(point = name, "held at a failpoint until it is killed");
+    loop {
+        std::thread::park();
     }
 }
 

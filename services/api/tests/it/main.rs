@@ -1,9 +1,12 @@
 //! The service on a real Postgres and a real socket.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
 mod authorization;
 mod client;
 mod events;
 mod fixture;
+mod hold;
 mod inbox;
 mod openapi;
 mod operation;

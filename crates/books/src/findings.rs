@@ -30,7 +30,10 @@ pub async fn findings(
             subject: gap.node.clone(),
             since: as_of,
             until: None,
-            detail: format!("node {}: windows {} to {} of stream {} never came", gap.node, gap.first, gap.last, gap.stream),
+            detail: format!(
+                "node {}: windows {} to {} of stream {} never came",
+                gap.node, gap.first, gap.last, gap.stream
+            ),
         });
     }
     unknown_tenants(books, ledger, &mut findings);
@@ -59,7 +62,10 @@ fn unknown_tenants(books: &Books, ledger: &Attribution, findings: &mut Findings)
             subject: span.tenant.to_string(),
             since: span.window.start(),
             until: None,
-            detail: format!("tenant {} is metered, but no `kind: Tenant` has that id: it gets no invoice", span.tenant),
+            detail: format!(
+                "tenant {} is metered, but no `kind: Tenant` has that id: it gets no invoice",
+                span.tenant
+            ),
         });
     }
 }

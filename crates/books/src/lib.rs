@@ -63,7 +63,11 @@ pub async fn closed_periods(
     connection: &mut PgConnection,
     objects: &Objects,
 ) -> Result<Vec<(Window, Instant)>, BooksError> {
-    let zone = objects.sellers.values().find_map(|seller| seller.time_zone).map_or(chrono_tz::Tz::UTC, |zone| zone.0);
+    let zone = objects
+        .sellers
+        .values()
+        .find_map(|seller| seller.time_zone)
+        .map_or(chrono_tz::Tz::UTC, |zone| zone.0);
     let closed = closes::all(connection).await?.into_iter().filter_map(|close| {
         let window = close.period.parse::<Period>().ok()?.window(zone).ok()?;
         Some((window, Instant::from_micros(close.closed_at_us)))

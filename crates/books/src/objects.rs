@@ -66,7 +66,8 @@ impl Objects {
 
     /// Zones of tenants for reports.
     pub fn zones(&self) -> BTreeMap<TenantId, Tz> {
-        let zones = self.tenants.iter().filter_map(|(id, tenant)| Some((TenantId::new(id), tenant.time_zone?.0)));
+        let zones =
+            self.tenants.iter().filter_map(|(id, tenant)| Some((TenantId::new(id), tenant.time_zone?.0)));
         zones.collect()
     }
 

@@ -4,8 +4,8 @@ use crate::error::BooksError;
 use crate::facts::{decode, proof};
 use gpuledger_domain::fact::{Fact, FactBody, GrantUnit, Placed, PlacedOf, Runtime};
 use gpuledger_domain::ids::GpuId;
-use gpuledger_storage::{PgConnection, alive};
 use gpuledger_storage::facts::StoredFact;
+use gpuledger_storage::{PgConnection, alive};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Facts enough to attribute `gpus`, and what they name.
@@ -26,7 +26,8 @@ pub struct Scope {
 /// # Errors
 /// The database, or a fact that cannot be read.
 pub async fn gather(connection: &mut PgConnection, seeds: &BTreeSet<String>) -> Result<Scope, BooksError> {
-    let mut gathering = Gathering { connection, stored: BTreeMap::new(), facts: BTreeMap::new(), asked: BTreeSet::new() };
+    let mut gathering =
+        Gathering { connection, stored: BTreeMap::new(), facts: BTreeMap::new(), asked: BTreeSet::new() };
     gathering.fetch(widened(seeds)).await?;
     let named: BTreeSet<String> = gathering.names().gpus;
     let seeded = seeds.iter().filter(|subject| subject.starts_with("gpu:")).cloned();
@@ -78,7 +79,8 @@ impl Gathering<'_> {
             return Ok(());
         }
         let found = gpuledger_storage::facts::load_by_subjects(self.connection, &new).await?;
-        let found: Vec<StoredFact> = found.into_iter().filter(|fact| !self.stored.contains_key(&fact.seq)).collect();
+        let found: Vec<StoredFact> =
+            found.into_iter().filter(|fact| !self.stored.contains_key(&fact.seq)).collect();
         let decoded = decode(&found)?;
         self.facts.extend(found.iter().map(|fact| fact.seq).zip(decoded));
         self.stored.extend(found.into_iter().map(|fact| (fact.seq, fact)));
@@ -116,7 +118,8 @@ impl Gathering<'_> {
     }
 
     async fn finish(self, gpus: BTreeSet<String>, nodes: &BTreeSet<String>) -> Result<Scope, BooksError> {
-        let nodes: Vec<String> = nodes.iter().filter_map(|node| node.strip_prefix("node:")).map(str::to_owned).collect();
+        let nodes: Vec<String> =
+            nodes.iter().filter_map(|node| node.strip_prefix("node:")).map(str::to_owned).collect();
         let alive = alive::load(self.connection, &nodes).await?;
         let strip = |subjects: &BTreeSet<String>, prefix: &str| -> BTreeSet<String> {
             subjects.iter().filter_map(|s| s.strip_prefix(prefix)).map(str::to_owned).collect()
@@ -163,10 +166,15 @@ impl Names {
             FactBody::UnitState(state) => {
                 self.gpus.insert(format!("gpu:{}", state.gpu));
             }
-            FactBody::ScrubStarted { gpu, .. } | FactBody::ScrubFinished { gpu, .. } | FactBody::GpuDecommissioned(gpu) => {
+            FactBody::ScrubStarted { gpu, .. }
+            | FactBody::ScrubFinished { gpu, .. }
+            | FactBody::GpuDecommissioned(gpu) => {
                 self.gpus.insert(format!("gpu:{gpu}"));
             }
-            FactBody::NodeDecommissioned(_) | FactBody::NodeAlive(_) | FactBody::Snapshot { .. } | FactBody::Other => {}
+            FactBody::NodeDecommissioned(_)
+            | FactBody::NodeAlive(_)
+            | FactBody::Snapshot { .. }
+            | FactBody::Other => {}
         }
     }
 

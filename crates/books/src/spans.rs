@@ -14,7 +14,8 @@ use gpuledger_storage::spans::{SpanFilter, SpanRow, load_spans};
 /// # Errors
 /// The database, or a row that is no span.
 pub async fn load(connection: &mut PgConnection) -> Result<Vec<UsageSpan>, BooksError> {
-    let filter = SpanFilter { from_us: i64::MIN, to_us: i64::MAX, tenant: None, project: None, allocation: None };
+    let filter =
+        SpanFilter { from_us: i64::MIN, to_us: i64::MAX, tenant: None, project: None, allocation: None };
     load_spans(connection, &filter).await?.iter().map(span_of).collect()
 }
 

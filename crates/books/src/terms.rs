@@ -21,7 +21,11 @@ pub struct Terms {
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { geometry: gpuledger_wire::geometry::geometry(), skus: SkuBook::default(), settings: Settings::default() }
+        Self {
+            geometry: gpuledger_wire::geometry::geometry(),
+            skus: SkuBook::default(),
+            settings: Settings::default(),
+        }
     }
 }
 

@@ -18,7 +18,8 @@ pub async fn whereabouts(
     connection: &mut PgConnection,
     subjects: &[String],
 ) -> Result<BTreeMap<GpuId, NodeId>, BooksError> {
-    let of_kind = |prefix: &str| subjects.iter().filter(|s| s.starts_with(prefix)).cloned().collect::<Vec<_>>();
+    let of_kind =
+        |prefix: &str| subjects.iter().filter(|s| s.starts_with(prefix)).cloned().collect::<Vec<_>>();
     let grants = decode(&load_by_subjects(connection, &of_kind("alloc:")).await?)?;
     let mut gpus: BTreeSet<String> = of_kind("gpu:").into_iter().collect();
     gpus.extend(grants.iter().flat_map(granted).map(|gpu| format!("gpu:{gpu}")));

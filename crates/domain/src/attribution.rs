@@ -72,7 +72,14 @@ pub fn attribute_gpus(
     let mut gpus = BTreeMap::new();
     for (gpu, device) in devices.iter() {
         if only.is_none_or(|wanted| wanted.contains(gpu)) {
-            let scene = paint::Scene { gpu, device, allocations: &allocations, life: &life, states: &states, context };
+            let scene = paint::Scene {
+                gpu,
+                device,
+                allocations: &allocations,
+                life: &life,
+                states: &states,
+                context,
+            };
             gpus.insert(gpu.clone(), paint::paint(&scene, as_of, &mut findings));
         }
     }

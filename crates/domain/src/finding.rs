@@ -95,9 +95,12 @@ impl Kind {
     pub const fn severity(self) -> Severity {
         match self {
             Self::ZeroLength | Self::Future | Self::Waiting => Severity::Info,
-            Self::Conflict | Self::NotEntitled | Self::LateRefused | Self::Unpriced | Self::UnknownTenant | Self::Contested => {
-                Severity::Critical
-            }
+            Self::Conflict
+            | Self::NotEntitled
+            | Self::LateRefused
+            | Self::Unpriced
+            | Self::UnknownTenant
+            | Self::Contested => Severity::Critical,
             Self::BadValue
             | Self::ReleaseWithoutGrant
             | Self::TransferAfterEnd

@@ -37,7 +37,9 @@ impl ModelGeometry {
     /// Every legal placement with the compute slices it takes.
     pub fn placements(&self) -> impl Iterator<Item = (Placement, u8)> + '_ {
         self.profiles.iter().flat_map(|p| {
-            p.starts.iter().map(|start| (Placement { start: *start, size: p.memory_slices }, p.compute_slices))
+            p.starts
+                .iter()
+                .map(|start| (Placement { start: *start, size: p.memory_slices }, p.compute_slices))
         })
     }
 }

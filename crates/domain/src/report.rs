@@ -109,12 +109,18 @@ pub struct ReportContext<'a> {
 }
 
 /// Groups the part of `spans` inside `window`. Rows are sorted by their keys.
-pub fn usage_rows(spans: &[UsageSpan], window: Window, keys: &[GroupKey], context: &ReportContext<'_>) -> Vec<UsageRow> {
+pub fn usage_rows(
+    spans: &[UsageSpan],
+    window: Window,
+    keys: &[GroupKey],
+    context: &ReportContext<'_>,
+) -> Vec<UsageRow> {
     let mut rows: BTreeMap<Vec<Option<String>>, UsageRow> = BTreeMap::new();
     for span in spans.iter().filter_map(|span| span.cut(window)) {
         let zone = context.zones.get(&span.tenant).copied().unwrap_or(Tz::UTC);
         for (part, label) in calendar_parts(&span, keys, zone) {
-            let values: Vec<Option<String>> = keys.iter().map(|key| value(key, &part, &label, context)).collect();
+            let values: Vec<Option<String>> =
+                keys.iter().map(|key| value(key, &part, &label, context)).collect();
             let row = rows.entry(values.clone()).or_insert_with(|| UsageRow::empty(values));
             row.add(&part, context.weight);
         }
@@ -132,7 +138,9 @@ impl UsageRow {
         self.allocated_us += span.allocated_us();
         self.billed_us += span.billed_us();
         self.gpu_us += gpu_us(span, weight);
-        let sum = |standing: Option<i128>, more: Option<i128>| more.map_or(standing, |m| Some(standing.unwrap_or(0) + m));
+        let sum = |standing: Option<i128>, more: Option<i128>| {
+            more.map_or(standing, |m| Some(standing.unwrap_or(0) + m))
+        };
         self.compute_slice_us = sum(self.compute_slice_us, span.compute_slice_us());
         self.memory_slice_us = sum(self.memory_slice_us, span.memory_slice_us());
     }
@@ -140,7 +148,10 @@ impl UsageRow {
 
 fn gpu_us(span: &UsageSpan, weight: Weight) -> Share {
     let Some(place) = &span.place else { return span.gpu_us() };
-    let compute = Ratio::new(span.conserved_us() * i128::from(place.compute_slices), i128::from(place.gpu_compute_slices));
+    let compute = Ratio::new(
+        span.conserved_us() * i128::from(place.compute_slices),
+        i128::from(place.gpu_compute_slices),
+    );
     match weight {
         Weight::Memory => span.gpu_us(),
         Weight::Compute => compute,
@@ -227,7 +238,12 @@ fn calendar(local: &DateTime<Tz>) -> Calendar {
     }
 }
 
-fn value(key: &GroupKey, span: &UsageSpan, calendar: &Calendar, context: &ReportContext<'_>) -> Option<String> {
+fn value(
+    key: &GroupKey,
+    span: &UsageSpan,
+    calendar: &Calendar,
+    context: &ReportContext<'_>,
+) -> Option<String> {
     match key {
         GroupKey::Tenant => Some(span.tenant.to_string()),
         GroupKey::Project => span.project.as_ref().map(ToString::to_string),

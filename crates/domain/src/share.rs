@@ -52,6 +52,26 @@ pub enum ShareError {
     Range,
 }
 
+/// Largest common denominator of shares that are split together: times a cell's microseconds it stays within 128 bits.
+const COMMON_DENOMINATOR_MAX: i128 = 10_i128.pow(27);
+
+/// Whether shares can be added up and split exactly within 128 bits. A dozen shares with large, unrelated denominators cannot.
+pub fn have_common_measure(shares: impl IntoIterator<Item = Share>) -> bool {
+    let mut common = 1_i128;
+    for share in shares {
+        let factor = share.denom() / gcd(common, *share.denom());
+        match common.checked_mul(factor).filter(|product| *product <= COMMON_DENOMINATOR_MAX) {
+            Some(product) => common = product,
+            None => return false,
+        }
+    }
+    true
+}
+
+fn gcd(a: i128, b: i128) -> i128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// Splits `total` (not negative) in proportion to `weights` (not negative, their sum above zero) by largest remainder: each part
 /// gets the floor of its exact quota, and what remains goes one by one to the largest remainders, ties to the earlier weight.
 /// The caller orders the weights so that the tie rule it needs is "earlier first". The parts add up to `total`.
@@ -70,4 +90,53 @@ pub fn split_by_largest_remainder(total: i128, weights: &[Share]) -> Vec<i128> {
         parts[index] += 1;
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(text: &str) -> Share {
+        parse_share(text).unwrap()
+    }
+
+    #[test]
+    fn shares_are_read_exactly_or_refused() {
+        assert_eq!(share("0.25"), share("1/4"));
+        assert_eq!(share("2/4"), Share::new(1, 2));
+        assert_eq!(share("1"), Share::from_integer(1));
+        for bad in [
+            "",
+            "0",
+            "0/3",
+            "3/2",
+            "1.5",
+            "-1/2",
+            "1/0",
+            "1e-3",
+            ".5",
+            "1.",
+            "1/2/3",
+            "1234567890123456/9999999999999999",
+        ] {
+            assert!(parse_share(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn remainders_go_to_the_largest_and_ties_to_the_earlier() {
+        let seventh = [Share::new(2, 7), Share::new(2, 7), Share::new(3, 7)];
+        assert_eq!(split_by_largest_remainder(10_000_000, &seventh), [2_857_143, 2_857_143, 4_285_714]);
+        let halves = [Share::new(1, 2), Share::new(1, 2)];
+        assert_eq!(split_by_largest_remainder(1, &halves), [1, 0]);
+        assert_eq!(split_by_largest_remainder(5, &[Share::from_integer(0)]), [0]);
+    }
+
+    #[test]
+    fn shares_without_a_common_measure_are_seen() {
+        let primes = [999_983, 999_979, 999_961, 999_959, 999_953];
+        assert!(have_common_measure(primes[..4].iter().map(|p| Share::new(1, *p))));
+        assert!(!have_common_measure(primes.iter().map(|p| Share::new(1, *p))));
+        assert!(have_common_measure((1..=1000).map(|_| Share::new(1, 1000))));
+    }
 }

@@ -155,7 +155,10 @@ impl UsageSpan {
     }
 
     fn part_us(&self, basis: Basis) -> i128 {
-        let one = self.split.as_ref().map_or_else(|| i128::from(self.window.micros()), |s| s.part(self.window, basis));
+        let one = self
+            .split
+            .as_ref()
+            .map_or_else(|| i128::from(self.window.micros()), |s| s.part(self.window, basis));
         one * i128::from(self.count)
     }
 

@@ -20,10 +20,7 @@ fn data(path: &str) -> Option<PathBuf> {
         return Some(path);
     }
     // Past the test harness, which keeps the output of tests that pass to itself.
-    let note = format!(
-        "SKIPPED: {} is absent; set SHARED to the folder that holds data/\n",
-        path.display()
-    );
+    let note = format!("SKIPPED: {} is absent; set SHARED to the folder that holds data/\n", path.display());
     std::io::stderr().write_all(note.as_bytes()).unwrap();
     None
 }

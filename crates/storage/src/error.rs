@@ -124,6 +124,11 @@ impl StorageError {
         matches!(self, Self::Unreachable { .. })
     }
 
+    /// Whether what was to be written is at fault, and not the server: another event may well be taken.
+    pub fn is_about_data(&self) -> bool {
+        matches!(self, Self::Refused { .. } | Self::Invalid { .. })
+    }
+
     /// Name of the constraint that refused, where one did.
     pub fn constraint(&self) -> Option<&str> {
         match self {
@@ -177,7 +182,8 @@ pub(crate) fn classify(error: sqlx::Error, doing: &'static str) -> StorageError 
         "42501" => StorageError::Denied { message, source },
         // Undefined table or function.
         "42P01" | "42883" => StorageError::NotMigrated { reason: message },
-        code if code.starts_with("23") => StorageError::Refused {
+        // Integrity, and values a column cannot hold.
+        code if code.starts_with("23") || code.starts_with("22") => StorageError::Refused {
             constraint: constraint.unwrap_or_else(|| format!("SQLSTATE {code}")),
             message,
             source,

@@ -26,6 +26,7 @@ pub mod spans;
 pub mod state;
 pub mod telemetry;
 pub mod touched;
+pub mod trial;
 
 pub use connect::{Db, Role, Scope, Tx, connect};
 pub use error::StorageError;

@@ -9,6 +9,8 @@ use std::ops::Deref;
 
 /// Greatest length of a [`Name`] in characters.
 pub const MAX_NAME: usize = 512;
+/// Greatest length of a [`Name`] in bytes of UTF-8: with its prefix it still fits an index row.
+pub const MAX_NAME_BYTES: usize = 1024;
 /// Greatest length of a [`Text`] in characters.
 pub const MAX_TEXT: usize = 8192;
 
@@ -25,7 +27,7 @@ impl Name {
         if text.is_empty() {
             return Err(TextError::Empty);
         }
-        if text.chars().nth(MAX_NAME).is_some() {
+        if text.chars().nth(MAX_NAME).is_some() || text.len() > MAX_NAME_BYTES {
             return Err(TextError::Long(MAX_NAME));
         }
         if text.chars().any(char::is_control) {

@@ -13,11 +13,11 @@ use std::time::SystemTime;
 #[expect(clippy::disallowed_methods, reason = "this is the clock everything else is given instants from")]
 pub(crate) fn now() -> Result<Instant> {
     match std::env::var("GPULEDGER_NOW") {
-        Ok(text) => {
-            Ok(parse_time(&text).map_err(|why| Usage(format!("GPULEDGER_NOW {text:?}: {why}")))?)
-        }
+        Ok(text) => Ok(parse_time(&text).map_err(|why| Usage(format!("GPULEDGER_NOW {text:?}: {why}")))?),
         Err(_) => {
-            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).context("the machine's clock stands before 1970")?;
+            let since = SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .context("the machine's clock stands before 1970")?;
             Ok(Instant::from_micros(i64::try_from(since.as_micros())?))
         }
     }

@@ -67,7 +67,12 @@ fn code(error: &anyhow::Error) -> u8 {
     }
     let wrong = matches!(
         storage,
-        Some(StorageError::BadUrl | StorageError::TooOld { .. } | StorageError::NotMigrated { .. } | StorageError::Invalid { .. })
+        Some(
+            StorageError::BadUrl
+                | StorageError::TooOld { .. }
+                | StorageError::NotMigrated { .. }
+                | StorageError::Invalid { .. }
+        )
     );
     if wrong || error.chain().any(|cause| cause.is::<Usage>()) { 2 } else { 1 }
 }

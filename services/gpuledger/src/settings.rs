@@ -78,7 +78,9 @@ impl Settings {
     pub(crate) fn load() -> Result<Self> {
         let file = std::env::var_os("GPULEDGER_CONFIG").map(PathBuf::from);
         if let Some(missing) = file.as_ref().filter(|path| !path.is_file()) {
-            return Err(Usage(format!("GPULEDGER_CONFIG names {}, which is no file", missing.display())).into());
+            return Err(
+                Usage(format!("GPULEDGER_CONFIG names {}, which is no file", missing.display())).into()
+            );
         }
         let file = file.unwrap_or_else(|| PathBuf::from("gpuledger.toml"));
         let figment = Figment::new().merge(Toml::file(file)).merge(Env::prefixed("GPULEDGER_"));

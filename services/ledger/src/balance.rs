@@ -38,9 +38,14 @@ pub async fn balance(
     gpu: Option<&str>,
 ) -> Result<Vec<BalanceRow>, LedgerError> {
     let mut sums = Sums::new();
-    let hours = if books.horizon == Some(as_of) { posted_hours(window, postable_until(as_of, books.terms.settings)) } else { None };
+    let hours = if books.horizon == Some(as_of) {
+        posted_hours(window, postable_until(as_of, books.terms.settings))
+    } else {
+        None
+    };
     if let Some(hours) = hours {
-        let rows = posted::balance(connection, hours.start().as_micros(), hours.end().as_micros(), gpu).await?;
+        let rows =
+            posted::balance(connection, hours.start().as_micros(), hours.end().as_micros(), gpu).await?;
         for row in rows {
             let key = (GpuId::new(&row.gpu), row.account, row.tenant.as_deref().map(TenantId::new));
             add(&mut sums, key, (row.compute_slice_us, row.memory_slice_us));
@@ -71,7 +76,8 @@ fn posted_hours(window: Window, until: Instant) -> Option<Window> {
 
 fn compute(books: &Books, as_of: Instant, parts: &[Window], gpu: Option<&str>, sums: &mut Sums) {
     let ledger = books.attribute(as_of);
-    for (id, timeline) in ledger.gpus.iter().filter(|(id, _)| gpu.is_none_or(|wanted| id.as_str() == wanted)) {
+    for (id, timeline) in ledger.gpus.iter().filter(|(id, _)| gpu.is_none_or(|wanted| id.as_str() == wanted))
+    {
         for part in parts {
             for posting in timeline.cut(*part).postings() {
                 let key = (id.clone(), posting.account.as_str().to_owned(), posting.tenant);

@@ -1,6 +1,6 @@
 //! One batch of events, one transaction.
 
-use crate::decide::{Closed, Decision, conflict, decide};
+use crate::decide::{Closed, Decision, conflict, decide, refused};
 use crate::error::LedgerError;
 use crate::incoming::Incoming;
 use crate::points::point;
@@ -9,7 +9,7 @@ use gpuledger_books::scope::{Scope, gather};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::facts::{Inserted, NewFact, insert_facts};
 use gpuledger_storage::locks::{give_back, hold, key_of};
-use gpuledger_storage::{Tx, closes, state};
+use gpuledger_storage::{Tx, closes, state, trial};
 use gpuledger_wire::{Event, EventData};
 use std::collections::BTreeSet;
 
@@ -44,11 +44,58 @@ pub struct Applied {
     pub newest: Option<Instant>,
 }
 
-/// Applies a batch in the caller's transaction; the caller adds offsets and commits.
+/// Applies a batch in the caller's transaction; the caller adds offsets and commits. Where the database refuses what a batch would write, its
+/// events are applied one by one, and the one that is refused is parked: no consumer stops on one bad event (I-4).
 ///
 /// # Errors
 /// The database. A bad event is parked, not an error.
 pub async fn apply(
+    tx: &mut Tx,
+    incoming: &[Incoming],
+    now: Instant,
+    context: &BatchContext,
+) -> Result<Applied, LedgerError> {
+    trial::begin(tx).await?;
+    match apply_together(tx, incoming, now, context).await {
+        Ok(applied) => {
+            trial::keep(tx).await?;
+            return Ok(applied);
+        }
+        Err(error) if error.is_about_data() => trial::undo(tx).await?,
+        Err(error) => return Err(error),
+    }
+    let mut applied = Applied::default();
+    for one in incoming {
+        let alone = apply_or_park(tx, one, now, context).await?;
+        applied.tally += alone.tally;
+        applied.newest = applied.newest.max(alone.newest);
+    }
+    Ok(applied)
+}
+
+async fn apply_or_park(
+    tx: &mut Tx,
+    one: &Incoming,
+    now: Instant,
+    context: &BatchContext,
+) -> Result<Applied, LedgerError> {
+    trial::begin(tx).await?;
+    match apply_together(tx, std::slice::from_ref(one), now, context).await {
+        Ok(applied) => {
+            trial::keep(tx).await?;
+            Ok(applied)
+        }
+        Err(error) if error.is_about_data() => {
+            trial::undo(tx).await?;
+            tracing::error!(%error, origin = one.origin, "an event was refused by the database and is parked");
+            let parked = parking::park(tx, &[(one, refused(one, &error))], now).await?;
+            Ok(Applied { tally: Tally { parked, ..Tally::default() }, newest: None })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn apply_together(
     tx: &mut Tx,
     incoming: &[Incoming],
     now: Instant,
@@ -59,7 +106,8 @@ pub async fn apply(
     loop {
         hold(tx, &keys).await?;
         let (applied, scope) = take_in(tx, incoming, now, context).await?;
-        let needed: BTreeSet<i32> = scope.subjects.iter().map(|subject| key_of(subject)).chain(keys.iter().copied()).collect();
+        let needed: BTreeSet<i32> =
+            scope.subjects.iter().map(|subject| key_of(subject)).chain(keys.iter().copied()).collect();
         if needed.is_subset(&keys) {
             let horizon = state::load(tx).await?.horizon_us.map(Instant::from_micros);
             if let Some(horizon) = horizon {
@@ -110,14 +158,18 @@ async fn take_in(
     let mut parked = Vec::new();
     for one in incoming {
         match decide(one, now, &context.closed) {
-            Decision::Admit(event) if matches!(event.data, EventData::TelemetryWindow(_)) => windows.push((one, event)),
+            Decision::Admit(event) if matches!(event.data, EventData::TelemetryWindow(_)) => {
+                windows.push((one, event))
+            }
             Decision::Admit(event) => admitted.push((one, event)),
             Decision::Park(parking) => parked.push((one, parking)),
         }
     }
     let facts: Vec<NewFact> = admitted.iter().map(|(_, event)| new_fact(event, now)).collect();
     let mut seeds = BTreeSet::new();
-    for ((one, event), (fact, became)) in admitted.iter().zip(facts.iter().zip(insert_facts(tx, &facts).await?)) {
+    for ((one, event), (fact, became)) in
+        admitted.iter().zip(facts.iter().zip(insert_facts(tx, &facts).await?))
+    {
         match became {
             Inserted::New { .. } => {
                 applied.tally.accepted += 1;

@@ -8,7 +8,8 @@ use crate::incoming::Incoming;
 use crate::points::point;
 use gpuledger_domain::time::Instant;
 use gpuledger_messaging::{
-    Batch, Consumer, ConsumerSettings, KafkaSettings, Message, OffsetsFuture, Partition, StoredOffset, TopicIdentity,
+    Batch, Consumer, ConsumerSettings, KafkaSettings, Message, OffsetsFuture, Partition, StoredOffset,
+    TopicIdentity,
 };
 use gpuledger_storage::{Db, StorageError, Tx, offsets};
 use gpuledger_wire::decode_binary;
@@ -71,9 +72,13 @@ pub async fn consume(
 fn is_passing(error: &LedgerError) -> bool {
     match error {
         LedgerError::Storage(error) => {
-            error.is_transient() || matches!(error, StorageError::Fenced { .. } | StorageError::Unreachable { .. })
+            error.is_transient()
+                || matches!(error, StorageError::Fenced { .. } | StorageError::Unreachable { .. })
         }
-        LedgerError::Books(_) | LedgerError::Input { .. } | LedgerError::Messaging(_) | LedgerError::ClockWentBack { .. } => false,
+        LedgerError::Books(_)
+        | LedgerError::Input { .. }
+        | LedgerError::Messaging(_)
+        | LedgerError::ClockWentBack { .. } => false,
     }
 }
 

@@ -44,19 +44,27 @@ pub fn decide<'e>(incoming: &'e Incoming, now: Instant, closed: &[Closed]) -> De
         Ok(event) => event,
         Err(error) => return Decision::Park(bad_value(error, &incoming.origin)),
     };
-    let park = |reason, detail| Decision::Park(Parking { reason, detail, subject: event.subject_of_finding() });
+    let park =
+        |reason, detail| Decision::Park(Parking { reason, detail, subject: event.subject_of_finding() });
     if let Some(why) = &incoming.not_entitled {
         return park("not_entitled", why.clone());
     }
     let names = [&event.source, &event.id];
     if let Some(name) = names.into_iter().find(|name| !gpuledger_storage::facts::is_storable_name(name)) {
-        return park("bad_value", format!("a name of {} bytes cannot be stored, the limit is 1024", name.len()));
+        return park(
+            "bad_value",
+            format!("a name of {} bytes cannot be stored, the limit is 1024", name.len()),
+        );
     }
     if event.time > now.plus(SKEW_BOUND_US) {
-        return park("future", format!("happens at {}, the clock says {now}; it is tried again when due", event.time));
+        return park(
+            "future",
+            format!("happens at {}, the clock says {now}; it is tried again when due", event.time),
+        );
     }
     if let Some(period) = too_late(event.time, now, closed) {
-        let detail = format!("falls into {}, closed at {}, more than 90 days ago", period.window, period.closed_at);
+        let detail =
+            format!("falls into {}, closed at {}, more than 90 days ago", period.window, period.closed_at);
         return park("late_refused", detail);
     }
     Decision::Admit(event)
@@ -66,6 +74,15 @@ pub fn decide<'e>(incoming: &'e Incoming, now: Instant, closed: &[Closed]) -> De
 pub fn conflict(event: &Event) -> Parking {
     let detail = format!("{} {} was accepted with another content, which stands", event.source, event.id);
     Parking { reason: "conflict", detail, subject: event.subject_of_finding() }
+}
+
+/// The database would not hold it, alone.
+pub fn refused(incoming: &Incoming, error: &crate::LedgerError) -> Parking {
+    let subject = match &incoming.event {
+        Ok(event) => event.subject_of_finding(),
+        Err(_) => incoming.origin.clone(),
+    };
+    Parking { reason: "bad_value", detail: format!("{}: {error}", incoming.origin), subject }
 }
 
 fn too_late(at: Instant, now: Instant, closed: &[Closed]) -> Option<&Closed> {

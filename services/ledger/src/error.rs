@@ -25,13 +25,25 @@ pub enum LedgerError {
     #[error("{0}")]
     Messaging(#[from] gpuledger_messaging::MessagingError),
     /// The clock was put back.
-    #[error("the clock says {now}, but this ledger has already seen {seen}: GPULEDGER_NOW and --now never go back")]
+    #[error(
+        "the clock says {now}, but this ledger has already seen {seen}: GPULEDGER_NOW and --now never go back"
+    )]
     ClockWentBack {
         /// What it says.
         now: gpuledger_domain::time::Instant,
         /// What was seen.
         seen: gpuledger_domain::time::Instant,
     },
+}
+
+impl LedgerError {
+    /// Whether what was to be written is at fault, and not the server.
+    pub fn is_about_data(&self) -> bool {
+        match self {
+            Self::Storage(error) | Self::Books(BooksError::Storage(error)) => error.is_about_data(),
+            Self::Books(_) | Self::Input { .. } | Self::Messaging(_) | Self::ClockWentBack { .. } => false,
+        }
+    }
 }
 
 impl Retryable for LedgerError {

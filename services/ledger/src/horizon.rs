@@ -37,7 +37,9 @@ pub async fn settle_touched(db: &Db) -> Result<(), LedgerError> {
     let mut tx = db.begin().await?;
     closes::hold_open(&mut tx).await?;
     let nodes = touched::take(&mut tx).await?;
-    let Some(horizon) = state::load(&mut tx).await?.horizon_us.map(Instant::from_micros).filter(|_| !nodes.is_empty()) else {
+    let Some(horizon) =
+        state::load(&mut tx).await?.horizon_us.map(Instant::from_micros).filter(|_| !nodes.is_empty())
+    else {
         return Ok(tx.rollback().await?);
     };
     // What the nodes lead to is known only once it is read, and the settler has all day: it takes every lock.

@@ -44,11 +44,18 @@ async fn read(tx: &mut Tx, item: Item) -> Result<Incoming, LedgerError> {
         (None, Some(nodes), Ok(event)) => foreign_node(tx, event, nodes).await?,
         (refusal, ..) => refusal.clone(),
     };
-    Ok(Incoming { event, origin: format!("http:{}", item.principal), not_entitled, raw: item.body, retry_of: None })
+    Ok(Incoming {
+        event,
+        origin: format!("http:{}", item.principal),
+        not_entitled,
+        raw: item.body,
+        retry_of: None,
+    })
 }
 
 async fn foreign_node(tx: &mut Tx, event: &Event, nodes: &[String]) -> Result<Option<String>, LedgerError> {
     let places = whereabouts(tx, &event.subjects()).await?;
     let foreign = places.into_iter().find(|(_, node)| !nodes.iter().any(|own| own == node.as_str()));
-    Ok(foreign.map(|(gpu, node)| format!("{gpu} is on node {node}, the token speaks for {}", nodes.join(", "))))
+    Ok(foreign
+        .map(|(gpu, node)| format!("{gpu} is on node {node}, the token speaks for {}", nodes.join(", "))))
 }

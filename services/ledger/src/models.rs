@@ -28,7 +28,9 @@ pub(crate) async fn replace(tx: &mut Tx, ledger: &Attribution, scope: &Scope) ->
 fn allocation_row(view: &AllocationView) -> AllocationRow {
     let (end_us, end_kind) = match &view.end {
         End::Open => (None, "running".to_owned()),
-        End::Ended { at, .. } => (Some(at.as_micros()), view.reason.clone().unwrap_or_else(|| "ended".to_owned())),
+        End::Ended { at, .. } => {
+            (Some(at.as_micros()), view.reason.clone().unwrap_or_else(|| "ended".to_owned()))
+        }
     };
     let mut runtime = Map::new();
     for (name, value) in [("slurm_job", &view.slurm_job), ("pod_uid", &view.pod_uid)] {

@@ -10,7 +10,11 @@ use gpuledger_storage::parked::{self, Decision, NewParked, ParkedRow};
 use gpuledger_storage::{Db, Tx};
 
 /// Parks events; returns how many were not parked before.
-pub(crate) async fn park(tx: &mut Tx, events: &[(&Incoming, Parking)], now: Instant) -> Result<u64, LedgerError> {
+pub(crate) async fn park(
+    tx: &mut Tx,
+    events: &[(&Incoming, Parking)],
+    now: Instant,
+) -> Result<u64, LedgerError> {
     let rows: Vec<NewParked> = events.iter().map(|(incoming, parking)| row(incoming, parking, now)).collect();
     let new = parked::insert(tx, &rows).await?;
     Ok(new)
@@ -39,7 +43,8 @@ fn row(incoming: &Incoming, parking: &Parking, now: Instant) -> NewParked {
 /// Takes parked events of the future in again whose time has come.
 pub(crate) async fn retry_due(db: &Db, now: Instant) -> Result<Tally, LedgerError> {
     let mut tx = db.begin().await?;
-    let due: Vec<ParkedRow> = parked::open(&mut tx).await?.into_iter().filter(|row| is_due(row, now)).collect();
+    let due: Vec<ParkedRow> =
+        parked::open(&mut tx).await?.into_iter().filter(|row| is_due(row, now)).collect();
     let tally = take_again(&mut tx, &due, now, "its time has come").await?;
     tx.commit().await?;
     Ok(tally)
@@ -71,7 +76,10 @@ async fn take_again(tx: &mut Tx, rows: &[ParkedRow], now: Instant, why: &str) ->
     }
     let incoming: Vec<Incoming> = rows
         .iter()
-        .map(|row| Incoming { retry_of: Some(row.seq), ..Incoming::trusted(row.body.clone(), row.origin.clone()) })
+        .map(|row| Incoming {
+            retry_of: Some(row.seq),
+            ..Incoming::trusted(row.body.clone(), row.origin.clone())
+        })
         .collect();
     let context = horizon::context(tx).await?;
     Ok(apply(tx, &incoming, now, &context).await?.tally)

@@ -8,7 +8,9 @@ use gpuledger_domain::ids::GpuId;
 use gpuledger_domain::journal::{Entry, Journal, journals, postable_until};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::Tx;
-use gpuledger_storage::journals::{EntryRow, JournalHeader, JournalRevision, last_journals, post as post_revisions};
+use gpuledger_storage::journals::{
+    EntryRow, JournalHeader, JournalRevision, last_journals, post as post_revisions,
+};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +35,9 @@ pub(crate) async fn post(
         }
     }
     // An hour that had a journal and has no capacity any more (a decommissioning came late) is negated and posted empty.
-    revisions.extend(standing.values().filter(|header| header.capacity_us > 0).map(|header| emptied(header, horizon)));
+    revisions.extend(
+        standing.values().filter(|header| header.capacity_us > 0).map(|header| emptied(header, horizon)),
+    );
     post_revisions(tx, &revisions).await?;
     Ok(())
 }
@@ -104,7 +108,13 @@ fn digest(journal: &Journal, entries: &[EntryRow]) -> [u8; 32] {
         hash.update(window.end().as_micros().to_be_bytes());
     }
     for entry in entries {
-        for number in [entry.start_us, entry.end_us, i64::from(entry.memory_mask), i64::from(entry.compute_slices), entry.part_us] {
+        for number in [
+            entry.start_us,
+            entry.end_us,
+            i64::from(entry.memory_mask),
+            i64::from(entry.compute_slices),
+            entry.part_us,
+        ] {
             hash.update(number.to_be_bytes());
         }
         hash.update(i64::from(entry.unit.unwrap_or(-1)).to_be_bytes());

@@ -102,7 +102,8 @@ impl Lines<'_> {
         let broken = |source| LedgerError::Input { file: self.input.name.clone(), source };
         let mut raw = Vec::new();
         let reader = &mut self.input.reader;
-        let read = std::io::Read::take(&mut *reader, LINE_BYTES_MAX).read_until(b'\n', &mut raw).map_err(broken)?;
+        let read =
+            std::io::Read::take(&mut *reader, LINE_BYTES_MAX).read_until(b'\n', &mut raw).map_err(broken)?;
         if read == 0 {
             return Ok(None);
         }

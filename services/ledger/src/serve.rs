@@ -183,4 +183,3 @@ async fn ended(shutdown: &Shutdown, pause: Duration) -> bool {
         () = tokio::time::sleep(pause) => false,
     }
 }
-

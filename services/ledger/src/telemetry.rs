@@ -64,7 +64,7 @@ fn id_of(window: &TelemetryWindow) -> WindowId {
     WindowId {
         node: window.node.to_string(),
         stream: window.stream.to_string(),
-        sequence: i64::try_from(window.sequence.get()).unwrap_or(i64::MAX - 1),
+        sequence: window.sequence.get(),
     }
 }
 
@@ -83,23 +83,29 @@ fn pack(window: &TelemetryWindow, hours: &mut BTreeMap<HourKey, HourValues>) {
     }
     for process in &window.processes {
         let owner = owner_of(window, process);
-        hours.entry(key(&process.gpu, process.placement.as_ref(), owner)).or_default().add(&of_process(process));
+        hours
+            .entry(key(&process.gpu, process.placement.as_ref(), owner))
+            .or_default()
+            .add(&of_process(process));
     }
 }
 
 /// The process's job, else pod, else container, else the process itself by boot, number and start.
 fn owner_of(window: &TelemetryWindow, process: &ProcessReading) -> String {
     let named = [("job", &process.slurm_job), ("pod", &process.pod_uid), ("container", &process.container)];
-    named.into_iter().find_map(|(kind, name)| name.as_ref().map(|name| format!("{kind}:{name}"))).unwrap_or_else(|| {
-        format!("pid:{}/{}/{}", window.boot_id, process.pid.get(), process.started_at.get().as_micros())
-    })
+    named
+        .into_iter()
+        .find_map(|(kind, name)| name.as_ref().map(|name| format!("{kind}:{name}")))
+        .unwrap_or_else(|| {
+            format!("pid:{}/{}/{}", window.boot_id, process.pid.get(), process.started_at.get().as_micros())
+        })
 }
 
 fn of_unit(unit: &UnitReading) -> HourValues {
-    let covered_us = i64::try_from(unit.covered_us.get()).unwrap_or(i64::MAX);
+    let covered_us = unit.covered_us.get();
     HourValues {
         sm_active_us: unit.sm_active_us.as_ref().map(|n| i128::from(n.get())),
-        memory_byte_us: unit.memory_byte_us.as_ref().map(|n| i128::try_from(n.get()).unwrap_or(i128::MAX)),
+        memory_byte_us: unit.memory_byte_us.as_ref().map(|n| n.get()),
         memory_bytes_max: unit.memory_bytes_max.as_ref().map(|n| i128::from(n.get())),
         energy_mj: unit.energy_mj.as_ref().map(|n| i128::from(n.get())),
         covered_us,
@@ -108,10 +114,10 @@ fn of_unit(unit: &UnitReading) -> HourValues {
 }
 
 fn of_process(process: &ProcessReading) -> HourValues {
-    let covered_us = i64::try_from(process.covered_us.get()).unwrap_or(i64::MAX);
+    let covered_us = process.covered_us.get();
     HourValues {
         sm_active_us: process.sm_active_us.as_ref().map(|n| i128::from(n.get())),
-        memory_byte_us: process.memory_byte_us.as_ref().map(|n| i128::try_from(n.get()).unwrap_or(i128::MAX)),
+        memory_byte_us: process.memory_byte_us.as_ref().map(|n| n.get()),
         memory_bytes_max: None,
         energy_mj: None,
         covered_us,
@@ -120,5 +126,8 @@ fn of_process(process: &ProcessReading) -> HourValues {
 }
 
 fn qualities(labels: &BTreeMap<Name, Name>, covered_us: i64) -> BTreeMap<String, BTreeMap<String, i64>> {
-    labels.iter().map(|(reading, label)| (reading.to_string(), BTreeMap::from([(label.to_string(), covered_us)]))).collect()
+    labels
+        .iter()
+        .map(|(reading, label)| (reading.to_string(), BTreeMap::from([(label.to_string(), covered_us)])))
+        .collect()
 }

@@ -42,7 +42,8 @@ pub async fn verify(db: &Db) -> Result<Verdict, LedgerError> {
     let until = postable_until(horizon, terms.settings);
     let (stands, journals) = posted_totals(&mut tx, until).await?;
     verdict.journals = journals;
-    let due: Totals = painted.iter().filter(|((_, hour, ..), _)| *hour < until).map(|(k, v)| (k.clone(), *v)).collect();
+    let due: Totals =
+        painted.iter().filter(|((_, hour, ..), _)| *hour < until).map(|(k, v)| (k.clone(), *v)).collect();
     verdict.compare("posted", &due, &stands);
     verdict.compare_unplaced(&books, terms, &computed, horizon);
     verdict.check_read_model(&mut tx, &computed).await?;
@@ -74,7 +75,10 @@ pub fn totals_of(ledger: &Attribution) -> Totals {
     totals
 }
 
-async fn posted_totals(tx: &mut gpuledger_storage::Tx, until: Instant) -> Result<(Totals, usize), LedgerError> {
+async fn posted_totals(
+    tx: &mut gpuledger_storage::Tx,
+    until: Instant,
+) -> Result<(Totals, usize), LedgerError> {
     let mut totals = Totals::new();
     let mut journals = BTreeSet::new();
     for gpu in posted::gpus(tx).await? {
@@ -120,7 +124,8 @@ impl Verdict {
     fn compare(&mut self, what: &str, painted: &Totals, other: &Totals) {
         let keys: BTreeSet<&TotalsKey> = painted.keys().chain(other.keys()).collect();
         for key in keys {
-            let (wanted, found) = (painted.get(key).copied().unwrap_or_default(), other.get(key).copied().unwrap_or_default());
+            let (wanted, found) =
+                (painted.get(key).copied().unwrap_or_default(), other.get(key).copied().unwrap_or_default());
             if wanted != found {
                 let (gpu, hour, account, tenant, allocation) = key;
                 let whose = match (tenant, allocation) {
@@ -153,20 +158,28 @@ impl Verdict {
             let wanted = painted.get(key).map_or((0, 0), |time| (time.held_us, time.billed_us));
             let found = spans.get(key).copied().unwrap_or_default();
             if wanted != found {
-                self.differences.push(format!("unplaced: {key}: {found:?} us held and billed, the painter finds {wanted:?}"));
+                self.differences.push(format!(
+                    "unplaced: {key}: {found:?} us held and billed, the painter finds {wanted:?}"
+                ));
             }
         }
     }
 
     /// The read model the API answers from says the same as the ledger computed from facts.
-    async fn check_read_model(&mut self, tx: &mut gpuledger_storage::Tx, computed: &Attribution) -> Result<(), LedgerError> {
+    async fn check_read_model(
+        &mut self,
+        tx: &mut gpuledger_storage::Tx,
+        computed: &Attribution,
+    ) -> Result<(), LedgerError> {
         let stands = gpuledger_books::spans::load(tx).await?;
-        let key = |span: &gpuledger_domain::usage::UsageSpan| (span.allocation.clone(), span.unit, span.window);
+        let key =
+            |span: &gpuledger_domain::usage::UsageSpan| (span.allocation.clone(), span.unit, span.window);
         let wanted: BTreeMap<_, _> = computed.spans.iter().map(|span| (key(span), span)).collect();
         let found: BTreeMap<_, _> = stands.iter().map(|span| (key(span), span)).collect();
         for (key, span) in &wanted {
             if found.get(key) != Some(span) {
-                self.differences.push(format!("read model: {} unit {} {} is not as computed", key.0, key.1, key.2));
+                self.differences
+                    .push(format!("read model: {} unit {} {} is not as computed", key.0, key.1, key.2));
             }
         }
         for key in found.keys().filter(|key| !wanted.contains_key(*key)) {

@@ -4,7 +4,9 @@ use super::Context;
 use super::devices::{Device, Devices};
 use super::free::compute_slices_of;
 use super::states::Scopes;
-use crate::fact::{Fact, FactBody, Grant, GrantUnit, MigUnit, Mode, Placed, PlacedOf, PlacedUnit, Placement, Runtime};
+use crate::fact::{
+    Fact, FactBody, Grant, GrantUnit, MigUnit, Mode, Placed, PlacedOf, PlacedUnit, Placement, Runtime,
+};
 use crate::finding::{Finding, Findings, Kind};
 use crate::ids::{AllocationId, GpuId, NodeId, ProjectId, SkuId, Source, TenantId};
 use crate::share::Share;
@@ -93,11 +95,14 @@ impl Allocation<'_> {
 
     /// The row of a report.
     pub(super) fn view(&self, states: &Scopes) -> AllocationView {
-        let unit_ends: BTreeMap<u32, End> = self.units.iter().map(|unit| (unit.index, self.unit_end(unit, states))).collect();
+        let unit_ends: BTreeMap<u32, End> =
+            self.units.iter().map(|unit| (unit.index, self.unit_end(unit, states))).collect();
         let end = if unit_ends.values().any(|end| *end == End::Open) {
             End::Open
         } else {
-            let latest = unit_ends.values().max_by_key(|end| if let End::Ended { at, .. } = end { *at } else { Instant::MAX });
+            let latest = unit_ends
+                .values()
+                .max_by_key(|end| if let End::Ended { at, .. } = end { *at } else { Instant::MAX });
             latest.cloned().unwrap_or(End::Open)
         };
         let owner = self.owner(Instant::MAX);
@@ -165,7 +170,8 @@ pub(super) fn resolve<'a>(
     for allocation in &mut allocations {
         let mut devices_of_it = placed.remove(allocation.id).unwrap_or_default();
         devices_of_it.sort_by(|a, b| (a.0.at, &a.0.source, &a.0.id).cmp(&(b.0.at, &b.0.source, &b.0.id)));
-        allocation.units = Units { allocation, devices, context, findings, units: Vec::new() }.build(&devices_of_it);
+        allocation.units =
+            Units { allocation, devices, context, findings, units: Vec::new() }.build(&devices_of_it);
     }
     allocations
 }
@@ -214,7 +220,11 @@ fn stories<'a>(facts: &[&'a Fact]) -> BTreeMap<&'a AllocationId, Story<'a>> {
 }
 
 /// Of several grants the earliest counts, then the smallest event id; a different one is a conflict.
-fn choose_grant<'a>(id: &AllocationId, story: &Story<'a>, findings: &mut Findings) -> Option<(&'a Fact, &'a Grant)> {
+fn choose_grant<'a>(
+    id: &AllocationId,
+    story: &Story<'a>,
+    findings: &mut Findings,
+) -> Option<(&'a Fact, &'a Grant)> {
     let (fact, grant) = *story.grants.iter().min_by_key(|(fact, _)| (fact.at, &fact.id, &fact.source))?;
     for (other, other_grant) in &story.grants {
         if other.at != fact.at || *other_grant != grant {
@@ -223,7 +233,10 @@ fn choose_grant<'a>(id: &AllocationId, story: &Story<'a>, findings: &mut Finding
                 subject: id.to_string(),
                 since: other.at,
                 until: None,
-                detail: format!("grant {} of {id} differs from grant {}, which is the earliest and counts", other.id, fact.id),
+                detail: format!(
+                    "grant {} of {id} differs from grant {}, which is the earliest and counts",
+                    other.id, fact.id
+                ),
             });
         }
     }
@@ -231,11 +244,24 @@ fn choose_grant<'a>(id: &AllocationId, story: &Story<'a>, findings: &mut Finding
 }
 
 fn orphan(id: &AllocationId, story: &Story<'_>, findings: &mut Findings) {
-    let release = story.releases.first().map(|(at, _)| (Kind::ReleaseWithoutGrant, *at, "released, but nobody granted it"));
-    let other = story.transfers.first().map(|owner| (Kind::Waiting, owner.since, "transferred, but nobody granted it"));
-    let placed = story.placed.first().map(|(fact, _)| (Kind::Waiting, fact.at, "placed, but nobody granted it"));
+    let release = story
+        .releases
+        .first()
+        .map(|(at, _)| (Kind::ReleaseWithoutGrant, *at, "released, but nobody granted it"));
+    let other = story
+        .transfers
+        .first()
+        .map(|owner| (Kind::Waiting, owner.since, "transferred, but nobody granted it"));
+    let placed =
+        story.placed.first().map(|(fact, _)| (Kind::Waiting, fact.at, "placed, but nobody granted it"));
     for (kind, since, what) in [release, other.or(placed)].into_iter().flatten() {
-        findings.add(Finding { kind, subject: id.to_string(), since, until: None, detail: format!("allocation {id} was {what}") });
+        findings.add(Finding {
+            kind,
+            subject: id.to_string(),
+            since,
+            until: None,
+            detail: format!("allocation {id} was {what}"),
+        });
     }
 }
 
@@ -247,8 +273,18 @@ fn begin<'a>(
     findings: &mut Findings,
 ) -> Allocation<'a> {
     let start = fact.at;
-    let note = |kind, detail: &str| Finding { kind, subject: id.to_string(), since: start, until: None, detail: format!("allocation {id} {detail}") };
-    let released = story.releases.iter().find(|(at, _)| *at >= start).map(|(at, reason)| Release { at: *at, reason: *reason });
+    let note = |kind, detail: &str| Finding {
+        kind,
+        subject: id.to_string(),
+        since: start,
+        until: None,
+        detail: format!("allocation {id} {detail}"),
+    };
+    let released = story
+        .releases
+        .iter()
+        .find(|(at, _)| *at >= start)
+        .map(|(at, reason)| Release { at: *at, reason: *reason });
     let ends_before_start = released.is_none() && !story.releases.is_empty();
     if ends_before_start {
         findings.add(note(Kind::EndBeforeStart, "was released before its grant only"));
@@ -303,7 +339,10 @@ fn note_snapshots<'a>(allocations: &mut [Allocation<'a>], facts: &[&'a Fact]) {
             | FactBody::Placed(Placed { of: PlacedOf::Allocation(allocation), .. }) => name(allocation),
             FactBody::Snapshot { nodes, allocations } => {
                 allocations.iter().for_each(name);
-                by_source.entry(&fact.source).or_default().push((position, Lacking { at: fact.at, nodes: nodes.as_deref() }));
+                by_source
+                    .entry(&fact.source)
+                    .or_default()
+                    .push((position, Lacking { at: fact.at, nodes: nodes.as_deref() }));
             }
             _ => {}
         }
@@ -311,7 +350,8 @@ fn note_snapshots<'a>(allocations: &mut [Allocation<'a>], facts: &[&'a Fact]) {
     for allocation in allocations {
         let named = last_named.get(allocation.id).copied().unwrap_or_default();
         let snapshots = by_source.get(allocation.source).map(Vec::as_slice).unwrap_or_default();
-        allocation.lacked_by = snapshots.iter().filter(|(position, _)| *position > named).map(|(_, lacking)| *lacking).collect();
+        allocation.lacked_by =
+            snapshots.iter().filter(|(position, _)| *position > named).map(|(_, lacking)| *lacking).collect();
     }
 }
 
@@ -326,7 +366,9 @@ fn address_by_runtime<'a>(
     for fact in facts {
         let FactBody::Placed(placed) = &fact.body else { continue };
         let PlacedOf::Runtime(runtime) = &placed.of else { continue };
-        let mut holders = allocations.iter().filter(|a| same_runtime(&a.grant.runtime, runtime) && a.holds_at(fact.at, as_of));
+        let mut holders = allocations
+            .iter()
+            .filter(|a| same_runtime(&a.grant.runtime, runtime) && a.holds_at(fact.at, as_of));
         match (holders.next(), holders.next()) {
             (Some(one), None) => placed_of.entry(one.id).or_default().push((fact, placed)),
             (one, _) => findings.add(Finding {
@@ -425,7 +467,11 @@ impl<'a> Units<'_, 'a> {
             return self.waiting(index, unit, share, sku);
         };
         let Some((placement, profile)) = self.slices(device, unit) else {
-            self.note(Kind::Waiting, start, &format!("no inventory has named the MIG instance on {}", unit.gpu));
+            self.note(
+                Kind::Waiting,
+                start,
+                &format!("no inventory has named the MIG instance on {}", unit.gpu),
+            );
             return self.waiting(index, unit, share, sku);
         };
         self.check_placement(device, unit, placement);
@@ -443,7 +489,12 @@ impl<'a> Units<'_, 'a> {
     /// A device counts once however many sources name it, by placement or by UUID.
     fn identity(&self, unit: &PlacedUnit) -> (GpuId, Option<Placement>, Option<String>) {
         let Some(mig) = &unit.mig else { return (unit.gpu.clone(), None, None) };
-        let resolved = || self.devices.get(&unit.gpu).and_then(|device| self.slices(device, unit)).and_then(|slices| slices.0);
+        let resolved = || {
+            self.devices
+                .get(&unit.gpu)
+                .and_then(|device| self.slices(device, unit))
+                .and_then(|slices| slices.0)
+        };
         let placement = mig.placement.or_else(resolved);
         let uuid = if placement.is_some() { None } else { mig.uuid.clone() };
         (unit.gpu.clone(), placement, uuid)
@@ -463,7 +514,8 @@ impl<'a> Units<'_, 'a> {
 
     fn compute_slices(&self, device: &Device<'a>, placement: Placement, profile: &str) -> u8 {
         let Some(seen) = device.seen(self.allocation.start) else { return 1 };
-        let listed = seen.listed.instances.iter().find(|i| i.placement == Some(placement) && i.profile == profile);
+        let listed =
+            seen.listed.instances.iter().find(|i| i.placement == Some(placement) && i.profile == profile);
         let listed = listed.and_then(|instance| instance.compute_slices);
         compute_slices_of(self.context.geometry, &seen.listed.model, profile, listed)
     }
@@ -495,14 +547,28 @@ impl<'a> Units<'_, 'a> {
         self.push(index, 1, share, sku, Share::from_integer(1), Place::Waiting);
     }
 
-    fn push(&mut self, index: u32, count: u32, share: Option<Share>, sku: SkuId, weight: Share, place: Place) {
+    fn push(
+        &mut self,
+        index: u32,
+        count: u32,
+        share: Option<Share>,
+        sku: SkuId,
+        weight: Share,
+        place: Place,
+    ) {
         let end = self.allocation.start;
         self.units.push(Unit { index, count, share, sku, weight, place, end, open: false });
     }
 
     fn note(&mut self, kind: Kind, since: Instant, detail: &str) {
         let subject = self.allocation.id.to_string();
-        self.findings.add(Finding { kind, subject, since, until: None, detail: format!("allocation {}: {detail}", self.allocation.id) });
+        self.findings.add(Finding {
+            kind,
+            subject,
+            since,
+            until: None,
+            detail: format!("allocation {}: {detail}", self.allocation.id),
+        });
     }
 }
 

@@ -177,7 +177,9 @@ fn gpus_named(body: &FactBody) -> Vec<&GpuId> {
             .collect(),
         FactBody::Placed(placed) => placed.units.iter().map(|u| &u.gpu).collect(),
         FactBody::UnitState(state) => vec![&state.gpu],
-        FactBody::ScrubStarted { gpu, .. } | FactBody::ScrubFinished { gpu, .. } | FactBody::GpuDecommissioned(gpu) => vec![gpu],
+        FactBody::ScrubStarted { gpu, .. }
+        | FactBody::ScrubFinished { gpu, .. }
+        | FactBody::GpuDecommissioned(gpu) => vec![gpu],
         FactBody::NodeDecommissioned(_)
         | FactBody::NodeAlive(_)
         | FactBody::AllocationState { .. }

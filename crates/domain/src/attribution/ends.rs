@@ -35,7 +35,13 @@ pub(super) fn settle(
 }
 
 /// When the hold of a unit ends, and whether only the horizon ends it.
-fn end_of(allocation: &Allocation<'_>, unit: &Unit, devices: &Devices<'_>, life: &Life<'_>, as_of: Instant) -> (Instant, bool) {
+fn end_of(
+    allocation: &Allocation<'_>,
+    unit: &Unit,
+    devices: &Devices<'_>,
+    life: &Life<'_>,
+    as_of: Instant,
+) -> (Instant, bool) {
     if allocation.ends_before_start {
         return (allocation.start, false);
     }
@@ -74,23 +80,34 @@ fn end_without_release(
     }
     let Some(node) = node_at(as_of) else { return (as_of, true) };
     match (life.last_proof(node), life.silence_us(node)) {
-        (Some(proof), Some(silence)) if silence > life.settings().lease_us => (proof.max(allocation.start), false),
+        (Some(proof), Some(silence)) if silence > life.settings().lease_us => {
+            (proof.max(allocation.start), false)
+        }
         _ => (as_of, true),
     }
 }
 
-fn note_unconfirmed(allocation: &Allocation<'_>, devices: &Devices<'_>, life: &Life<'_>, findings: &mut Findings) {
+fn note_unconfirmed(
+    allocation: &Allocation<'_>,
+    devices: &Devices<'_>,
+    life: &Life<'_>,
+    findings: &mut Findings,
+) {
     for unit in allocation.units.iter().filter(|unit| unit.open) {
         let Place::Slices { gpu, .. } = &unit.place else { continue };
         let Some(node) = devices.node_of(gpu, unit.end) else { continue };
-        let silent = life.silence_us(node).is_some_and(|silence| silence > life.settings().observation_gap_us);
+        let silent =
+            life.silence_us(node).is_some_and(|silence| silence > life.settings().observation_gap_us);
         if let Some(proof) = life.last_proof(node).filter(|_| silent) {
             findings.add(Finding {
                 kind: Kind::Unconfirmed,
                 subject: allocation.id.to_string(),
                 since: proof,
                 until: None,
-                detail: format!("allocation {} runs on {node}, which was last heard of at {proof}", allocation.id),
+                detail: format!(
+                    "allocation {} runs on {node}, which was last heard of at {proof}",
+                    allocation.id
+                ),
             });
         }
     }
@@ -106,7 +123,10 @@ fn note_late_transfers(allocation: &Allocation<'_>, findings: &mut Findings) {
             subject: allocation.id.to_string(),
             since: owner.since,
             until: None,
-            detail: format!("allocation {} went to {} at {}, but had ended at {end}", allocation.id, owner.tenant, owner.since),
+            detail: format!(
+                "allocation {} went to {} at {}, but had ended at {end}",
+                allocation.id, owner.tenant, owner.since
+            ),
         });
     }
 }

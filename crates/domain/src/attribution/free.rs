@@ -54,7 +54,8 @@ pub(super) fn idle_and_stranded(free: Slices, seen: Sighting<'_>, geometry: &Geo
     let Some(model) = model else { return (free, Slices::default()) };
     let mut rest = free;
     let mut idle = take_instances(&mut rest, seen, geometry);
-    let mut legal: Vec<(u32, u8)> = model.placements().map(|(placement, compute)| (mask_of(placement), compute)).collect();
+    let mut legal: Vec<(u32, u8)> =
+        model.placements().map(|(placement, compute)| (mask_of(placement), compute)).collect();
     legal.sort_unstable();
     legal.dedup();
     let packed = best_packing(rest, &legal);
@@ -69,7 +70,8 @@ fn take_instances(rest: &mut Slices, seen: Sighting<'_>, geometry: &Geometry) ->
     let mut idle = Slices::default();
     for (placement, compute_slices) in instances(seen, geometry) {
         let wanted = Slices { memory_mask: mask_of(placement), compute_slices };
-        let fits = rest.memory_mask & wanted.memory_mask == wanted.memory_mask && compute_slices <= rest.compute_slices;
+        let fits = rest.memory_mask & wanted.memory_mask == wanted.memory_mask
+            && compute_slices <= rest.compute_slices;
         if fits {
             let taken = rest.take(wanted);
             idle.memory_mask |= taken.memory_mask;
@@ -84,7 +86,9 @@ pub(super) fn instances(seen: Sighting<'_>, geometry: &Geometry) -> Vec<(Placeme
     let model = &seen.listed.model;
     let instances = seen.listed.instances.iter();
     let mut placed: Vec<(Placement, u8)> = instances
-        .filter_map(|i| Some((i.placement?, compute_slices_of(geometry, model, &i.profile, i.compute_slices))))
+        .filter_map(|i| {
+            Some((i.placement?, compute_slices_of(geometry, model, &i.profile, i.compute_slices)))
+        })
         .collect();
     placed.sort_unstable();
     placed.dedup_by_key(|(placement, _)| *placement);

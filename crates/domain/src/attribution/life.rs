@@ -32,7 +32,9 @@ impl<'a> Life<'a> {
                 FactBody::UnitState(state) if fact.source.is_allocator() => {
                     life.prove_all(devices.node_of(&state.gpu, fact.at), fact.at);
                 }
-                FactBody::ScrubStarted { gpu, .. } | FactBody::ScrubFinished { gpu, .. } if fact.source.is_allocator() => {
+                FactBody::ScrubStarted { gpu, .. } | FactBody::ScrubFinished { gpu, .. }
+                    if fact.source.is_allocator() =>
+                {
                     life.prove_all(devices.node_of(gpu, fact.at), fact.at);
                 }
                 _ => {}
@@ -52,7 +54,12 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn prove_by_allocations(&mut self, facts: &[&'a Fact], devices: &Devices<'a>, allocations: &[Allocation<'a>]) {
+    fn prove_by_allocations(
+        &mut self,
+        facts: &[&'a Fact],
+        devices: &Devices<'a>,
+        allocations: &[Allocation<'a>],
+    ) {
         let by_id: BTreeMap<&AllocationId, &Allocation<'_>> = allocations.iter().map(|a| (a.id, a)).collect();
         for fact in facts {
             let named: Vec<&AllocationId> = match &fact.body {

@@ -7,7 +7,9 @@ use crate::time::Instant;
 pub(super) fn acting(facts: &[Fact], as_of: Instant) -> Vec<&Fact> {
     let mut acting: Vec<&Fact> = facts.iter().filter(|fact| fact.at <= as_of).collect();
     acting.sort_by(|a, b| key(a).cmp(&key(b)));
-    acting.dedup_by(|a, b| a.source == b.source && a.id == b.id && a.at == b.at && rank(&a.body) == rank(&b.body));
+    acting.dedup_by(|a, b| {
+        a.source == b.source && a.id == b.id && a.at == b.at && rank(&a.body) == rank(&b.body)
+    });
     acting
 }
 

@@ -9,7 +9,7 @@ use super::states::{Scopes, Taken, Why};
 use crate::fact::{Account, Placement, Posting};
 use crate::finding::{Finding, Findings, Kind};
 use crate::ids::{AllocationId, GpuId, NodeId, ProjectId, TenantId};
-use crate::share::Share;
+use crate::share::{Share, have_common_measure};
 use crate::time::{Instant, Window};
 use crate::usage::Split;
 use num_rational::Ratio;
@@ -80,6 +80,11 @@ impl Piece {
         Some(Split::new(self.since, &shares, 0))
     }
 
+    /// Whether another share can be split together with those that are held.
+    fn takes(&self, share: Option<Share>) -> bool {
+        have_common_measure(self.holders.iter().map(|holder| holder.share).chain(share))
+    }
+
     /// Number of memory slices.
     pub fn memory_slices(&self) -> u8 {
         Slices { memory_mask: self.memory_mask, compute_slices: 0 }.memory_slices()
@@ -128,13 +133,7 @@ pub(super) fn paint(scene: &Scene<'_, '_>, as_of: Instant, findings: &mut Findin
         let Some(seen) = scene.device.seen(*from) else { continue };
         let silent = silences.iter().any(|silence| silence.contains(*from));
         let pieces = Moment { scene, seen, window, silent }.pieces(&active, findings);
-        timeline.push(Segment {
-            window,
-            compute_slices,
-            memory_slices,
-            node: seen.node.clone(),
-            pieces,
-        });
+        timeline.push(Segment { window, compute_slices, memory_slices, node: seen.node.clone(), pieces });
     }
     timeline
 }
@@ -149,7 +148,12 @@ impl<'s, 'a> Scene<'s, 'a> {
                     && gpu == self.gpu
                     && unit.end > allocation.start
                 {
-                    holds.push(Hold { allocation, unit, placement: *placement, compute_slices: *compute_slices });
+                    holds.push(Hold {
+                        allocation,
+                        unit,
+                        placement: *placement,
+                        compute_slices: *compute_slices,
+                    });
                 }
             }
         }
@@ -173,7 +177,12 @@ impl<'s, 'a> Scene<'s, 'a> {
             }
             let Some((_, silent)) = &last else { continue };
             let from = silent.partition_point(|window| window.end() <= stay.start());
-            silences.extend(silent[from..].iter().take_while(|w| w.start() < stay.end()).filter_map(|w| w.intersect(stay)));
+            silences.extend(
+                silent[from..]
+                    .iter()
+                    .take_while(|w| w.start() < stay.end())
+                    .filter_map(|w| w.intersect(stay)),
+            );
         }
         silences
     }
@@ -209,14 +218,21 @@ impl Moment<'_, '_, '_> {
     fn pieces(&self, active: &[Hold<'_, '_>], findings: &mut Findings) -> Vec<Piece> {
         let mut free = self.all_slices();
         let mut pieces = self.held(active, &mut free, findings);
-        let taken: Vec<&Taken> =
-            self.scene.states.of(self.scene.gpu).iter().filter(|t| t.window.contains(self.window.start())).collect();
+        let taken: Vec<&Taken> = self
+            .scene
+            .states
+            .of(self.scene.gpu)
+            .iter()
+            .filter(|t| t.window.contains(self.window.start()))
+            .collect();
         self.move_broken_units(&mut pieces, &taken);
         // Compute slices have no place: those of a placement are counted once, for the unit or the first scope exactly there.
         let mut counted: BTreeSet<u32> = pieces.iter().map(|piece| piece.memory_mask).collect();
-        for (why, account) in
-            [(Why::Fault, Account::Fault), (Why::Maintenance, Account::Maintenance), (Why::Scrub, Account::Scrub)]
-        {
+        for (why, account) in [
+            (Why::Fault, Account::Fault),
+            (Why::Maintenance, Account::Maintenance),
+            (Why::Scrub, Account::Scrub),
+        ] {
             for scope in taken.iter().filter(|scope| scope.why == why) {
                 let mut wanted = self.scope_slices(scope.placement);
                 if scope.placement.is_some() && !counted.insert(wanted.memory_mask) {
@@ -245,11 +261,14 @@ impl Moment<'_, '_, '_> {
             let wanted = self.hold_slices(hold);
             let unit = (hold.placement, wanted.compute_slices);
             let beside = units.iter().position(|held| *held == unit).and_then(|index| pieces.get_mut(index));
-            if let Some(piece) = beside.filter(|piece| piece.shared && hold.allocation.is_shared()) {
+            if let Some(piece) = beside
+                .filter(|piece| piece.shared && hold.allocation.is_shared() && piece.takes(hold.unit.share))
+            {
                 piece.holders.push(self.holder(hold));
                 continue;
             }
-            let fits = free.memory_mask & wanted.memory_mask == wanted.memory_mask && wanted.compute_slices <= free.compute_slices;
+            let fits = free.memory_mask & wanted.memory_mask == wanted.memory_mask
+                && wanted.compute_slices <= free.compute_slices;
             if fits {
                 free.take(wanted);
                 let mut piece = self.piece(Account::Tenant, wanted);
@@ -271,8 +290,14 @@ impl Moment<'_, '_, '_> {
     /// A unit with any slice in fault or maintenance goes to that account whole.
     fn move_broken_units(&self, pieces: &mut [Piece], taken: &[&Taken]) {
         for piece in pieces {
-            let touches = |scope: &&&Taken| scope.placement.is_none_or(|p| mask_of(p) & piece.memory_mask != 0);
-            let why = taken.iter().filter(|scope| scope.why != Why::Scrub).filter(touches).map(|scope| scope.why).min();
+            let touches =
+                |scope: &&&Taken| scope.placement.is_none_or(|p| mask_of(p) & piece.memory_mask != 0);
+            let why = taken
+                .iter()
+                .filter(|scope| scope.why != Why::Scrub)
+                .filter(touches)
+                .map(|scope| scope.why)
+                .min();
             piece.account = match why {
                 Some(Why::Fault) => Account::Fault,
                 Some(Why::Maintenance) => Account::Maintenance,
@@ -302,8 +327,12 @@ impl Moment<'_, '_, '_> {
     /// The slices a state or scrub is about. Compute slices of a placement are those of the instance exactly there; where there is
     /// none, memory slices only.
     fn scope_slices(&self, placement: Option<Placement>) -> Slices {
-        let Some(placement) = placement else { return Slices { memory_mask: u32::MAX, compute_slices: u8::MAX } };
-        let there = instances(self.seen, self.scene.context.geometry).into_iter().find(|(place, _)| *place == placement);
+        let Some(placement) = placement else {
+            return Slices { memory_mask: u32::MAX, compute_slices: u8::MAX };
+        };
+        let there = instances(self.seen, self.scene.context.geometry)
+            .into_iter()
+            .find(|(place, _)| *place == placement);
         Slices { memory_mask: mask_of(placement), compute_slices: there.map_or(0, |(_, compute)| compute) }
     }
 
@@ -339,13 +368,20 @@ impl Moment<'_, '_, '_> {
         let clashing = |piece: &&Piece| piece.memory_mask & wanted.memory_mask != 0;
         let holders: BTreeSet<&str> =
             pieces.iter().filter(clashing).flat_map(|p| &p.holders).map(|h| h.allocation.as_str()).collect();
-        let by = if holders.is_empty() { "other units".to_owned() } else { holders.into_iter().collect::<Vec<_>>().join(", ") };
+        let by = if holders.is_empty() {
+            "other units".to_owned()
+        } else {
+            holders.into_iter().collect::<Vec<_>>().join(", ")
+        };
         findings.add(Finding {
             kind: Kind::Contested,
             subject: hold.allocation.id.to_string(),
             since: self.window.start(),
             until: Some(self.window.end()),
-            detail: format!("allocation {} is not charged on {}: its slices are held by {by}", hold.allocation.id, self.scene.gpu),
+            detail: format!(
+                "allocation {} is not charged on {}: its slices are held by {by}",
+                hold.allocation.id, self.scene.gpu
+            ),
         });
     }
 
@@ -367,7 +403,8 @@ impl Moment<'_, '_, '_> {
 fn merge_free(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut merged: Vec<Piece> = Vec::new();
     for piece in pieces {
-        let alike = merged.iter_mut().find(|m| m.account == piece.account && piece.account != Account::Tenant);
+        let alike =
+            merged.iter_mut().find(|m| m.account == piece.account && piece.account != Account::Tenant);
         match alike {
             Some(standing) => {
                 standing.memory_mask |= piece.memory_mask;
@@ -383,17 +420,21 @@ fn merge_free(pieces: Vec<Piece>) -> Vec<Piece> {
 impl GpuTimeline {
     /// Adds the next segment: a unit that goes on unchanged keeps its `since`, and a segment that changes nothing joins the last.
     fn push(&mut self, mut segment: Segment) {
-        if let Some(last) = self.segments.last_mut().filter(|last| last.window.end() == segment.window.start()) {
+        if let Some(last) =
+            self.segments.last_mut().filter(|last| last.window.end() == segment.window.start())
+        {
             for piece in &mut segment.pieces {
                 let before = last.pieces.iter().find(|p| {
-                    (p.account, p.memory_mask, p.compute_slices, p.shared) == (piece.account, piece.memory_mask, piece.compute_slices, piece.shared)
+                    (p.account, p.memory_mask, p.compute_slices, p.shared)
+                        == (piece.account, piece.memory_mask, piece.compute_slices, piece.shared)
                         && p.holders == piece.holders
                 });
                 piece.since = before.map_or(piece.since, |p| p.since);
             }
             segment.pieces.sort();
             let same = last.pieces == segment.pieces
-                && (last.compute_slices, last.memory_slices, &last.node) == (segment.compute_slices, segment.memory_slices, &segment.node);
+                && (last.compute_slices, last.memory_slices, &last.node)
+                    == (segment.compute_slices, segment.memory_slices, &segment.node);
             if let Some(joined) = Window::new(last.window.start(), segment.window.end()).filter(|_| same) {
                 last.window = joined;
                 return;
@@ -405,7 +446,9 @@ impl GpuTimeline {
     /// The part of the timeline inside `window`. Parts of a timeline add up to it.
     #[must_use]
     pub fn cut(&self, window: Window) -> Self {
-        let inside = |segment: &Segment| Some(Segment { window: segment.window.intersect(window)?, ..segment.clone() });
+        let inside = |segment: &Segment| {
+            Some(Segment { window: segment.window.intersect(window)?, ..segment.clone() })
+        };
         Self { segments: self.segments.iter().filter_map(inside).collect() }
     }
 
@@ -435,8 +478,12 @@ impl Segment {
         if piece.holders.is_empty() {
             return vec![post(piece.account, None, all)];
         }
-        let mut postings: Vec<Posting> =
-            piece.holders.iter().zip(&parts).map(|(holder, part)| post(piece.account, Some(holder), *part)).collect();
+        let mut postings: Vec<Posting> = piece
+            .holders
+            .iter()
+            .zip(&parts)
+            .map(|(holder, part)| post(piece.account, Some(holder), *part))
+            .collect();
         let rest = all - parts.iter().sum::<i128>();
         if rest > 0 {
             postings.push(post(Account::Idle, None, rest));
@@ -448,7 +495,9 @@ impl Segment {
     pub fn parts(&self, piece: &Piece) -> Vec<i128> {
         match piece.split() {
             None => piece.holders.iter().map(|_| i128::from(self.window.micros())).collect(),
-            Some(split) => (0..piece.holders.len()).map(|position| split.at(position).conserved_us(self.window)).collect(),
+            Some(split) => (0..piece.holders.len())
+                .map(|position| split.at(position).conserved_us(self.window))
+                .collect(),
         }
     }
 }

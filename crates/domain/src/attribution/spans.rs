@@ -13,12 +13,11 @@ use std::collections::BTreeMap;
 type Terms<'t> = BTreeMap<(&'t AllocationId, u32), (&'t SkuId, Class)>;
 
 /// Collects spans in order of allocation, unit and time.
-pub(super) fn collect(
-    gpus: &BTreeMap<GpuId, GpuTimeline>,
-    allocations: &[Allocation<'_>],
-) -> Vec<UsageSpan> {
-    let terms: Terms<'_> =
-        allocations.iter().flat_map(|a| a.units.iter().map(|u| ((a.id, u.index), (&u.sku, a.grant.class)))).collect();
+pub(super) fn collect(gpus: &BTreeMap<GpuId, GpuTimeline>, allocations: &[Allocation<'_>]) -> Vec<UsageSpan> {
+    let terms: Terms<'_> = allocations
+        .iter()
+        .flat_map(|a| a.units.iter().map(|u| ((a.id, u.index), (&u.sku, a.grant.class))))
+        .collect();
     let mut spans = Vec::new();
     for (gpu, timeline) in gpus {
         of_gpu(gpu, timeline, &terms, &mut spans);
@@ -56,14 +55,21 @@ fn of_gpu(gpu: &GpuId, timeline: &GpuTimeline, terms: &Terms<'_>, spans: &mut Ve
 fn join(standing: UsageSpan, next: UsageSpan, done: &mut Vec<UsageSpan>) -> UsageSpan {
     let same = UsageSpan { window: standing.window, ..next.clone() } == standing;
     let touching = standing.window.end() == next.window.start();
-    if let Some(window) = Window::new(standing.window.start(), next.window.end()).filter(|_| same && touching) {
+    if let Some(window) = Window::new(standing.window.start(), next.window.end()).filter(|_| same && touching)
+    {
         return UsageSpan { window, ..standing };
     }
     done.push(standing);
     next
 }
 
-fn span(gpu: &GpuId, segment: &Segment, piece: &Piece, position: usize, terms: &Terms<'_>) -> Option<UsageSpan> {
+fn span(
+    gpu: &GpuId,
+    segment: &Segment,
+    piece: &Piece,
+    position: usize,
+    terms: &Terms<'_>,
+) -> Option<UsageSpan> {
     let holder = piece.holders.get(position)?;
     let (sku, class) = terms.get(&(&holder.allocation, holder.unit))?;
     Some(UsageSpan {

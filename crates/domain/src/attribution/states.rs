@@ -35,7 +35,11 @@ impl Scopes {
         for (gpu, events) in state_events(facts) {
             let placements: BTreeSet<Option<Placement>> = events.iter().map(|e| e.placement).collect();
             for placement in placements {
-                scopes.by_gpu.entry(gpu.clone()).or_default().extend(taken_by_state(&events, placement, as_of));
+                scopes
+                    .by_gpu
+                    .entry(gpu.clone())
+                    .or_default()
+                    .extend(taken_by_state(&events, placement, as_of));
             }
         }
         for (gpu, taken) in scrubs(facts, as_of) {
@@ -88,17 +92,23 @@ struct Stretch {
 /// One state per scope, replaced by the next of that scope; a GPU-wide `ok` clears placements too. A definite cause at the time of
 /// an unknown one, or after it without an `ok` between, holds from that fault's start.
 fn taken_by_state(events: &[StateEvent<'_>], scope: Option<Placement>, as_of: Instant) -> Vec<Taken> {
-    let of_scope = events.iter().filter(|e| e.placement == scope || (e.placement.is_none() && *e.state == State::Ok));
+    let of_scope =
+        events.iter().filter(|e| e.placement == scope || (e.placement.is_none() && *e.state == State::Ok));
     let mut stretches: Vec<Stretch> = Vec::new();
     for event in of_scope {
         let mut state = event.state.clone();
         let episode = stretches.iter().rposition(|s| s.state == State::Ok).map_or(0, |ok| ok + 1);
         if let State::Fault(cause) = &state {
             if *cause == Cause::Unknown {
-                let same_time = stretches[episode..].iter().rev().find(|s| s.since == event.at && is_definite(&s.state));
+                let same_time =
+                    stretches[episode..].iter().rev().find(|s| s.since == event.at && is_definite(&s.state));
                 state = same_time.map_or(state.clone(), |s| s.state.clone());
-            } else if let Some(first) = stretches[episode..].iter().position(|s| s.state == State::Fault(Cause::Unknown)) {
-                for stretch in stretches[episode + first..].iter_mut().filter(|s| matches!(s.state, State::Fault(_))) {
+            } else if let Some(first) =
+                stretches[episode..].iter().position(|s| s.state == State::Fault(Cause::Unknown))
+            {
+                for stretch in
+                    stretches[episode + first..].iter_mut().filter(|s| matches!(s.state, State::Fault(_)))
+                {
                     stretch.state = state.clone();
                 }
             }
@@ -132,7 +142,9 @@ fn scrubs<'a>(facts: &[&'a Fact], as_of: Instant) -> Vec<(&'a GpuId, Taken)> {
         .collect();
     let windows = facts.iter().filter_map(|fact| {
         let (gpu, placement, window) = match &fact.body {
-            FactBody::ScrubFinished { gpu, placement, started_at, .. } => (gpu, placement, Window::new(*started_at, fact.at)?),
+            FactBody::ScrubFinished { gpu, placement, started_at, .. } => {
+                (gpu, placement, Window::new(*started_at, fact.at)?)
+            }
             FactBody::ScrubStarted { scrub, gpu, placement } if !finished.contains(&(gpu, scrub)) => {
                 (gpu, placement, Window::new(fact.at, as_of)?)
             }

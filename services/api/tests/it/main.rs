@@ -6,7 +6,6 @@ mod authorization;
 mod client;
 mod events;
 mod fixture;
-mod hold;
 mod inbox;
 mod openapi;
 mod operation;

@@ -30,7 +30,9 @@ pub(crate) fn print_close(report: &CloseReport) {
         let what = match (&closed.document, report.dry_run) {
             (None, _) => "nothing to bill".to_owned(),
             (Some(document), true) => format!("would be {} {}", document.total, document.currency),
-            (Some(document), false) => format!("{} {}, {} {}", document.status, document.id, document.total, document.currency),
+            (Some(document), false) => {
+                format!("{} {}, {} {}", document.status, document.id, document.total, document.currency)
+            }
         };
         let again = if closed.is_new || report.dry_run { "" } else { " (closed before)" };
         say(&format!("{} {}: {what}{again}", report.period, closed.tenant));
@@ -96,7 +98,10 @@ async fn issue_documents(db: &gpuledger_storage::Db, which: &WhichArgs) -> Resul
     let report = issue(db, wanted, now()?).await?;
     for document in &report.issued {
         let number = document.number.as_deref().unwrap_or("?");
-        say(&format!("{} {}: issued as {number}, {} {}", document.period, document.tenant, document.total, document.currency));
+        say(&format!(
+            "{} {}: issued as {number}, {} {}",
+            document.period, document.tenant, document.total, document.currency
+        ));
     }
     for refused in &report.refused {
         say_err(&format!("{}: not issued: {}", refused.tenant, refused.reason));

@@ -45,14 +45,21 @@ pub(crate) async fn replay(
 pub(crate) fn open(path: &PathBuf) -> Result<Input> {
     let name = path.display().to_string();
     if name == "-" {
-        return Ok(Input { name: "standard input".to_owned(), reader: Box::new(BufReader::new(std::io::stdin())) });
+        return Ok(Input {
+            name: "standard input".to_owned(),
+            reader: Box::new(BufReader::new(std::io::stdin())),
+        });
     }
     let file = File::open(path).map_err(|error| Usage(format!("{name}: {error}")))?;
     Ok(Input { name, reader: Box::new(BufReader::new(file)) })
 }
 
 /// Prints all accepted facts and telemetry windows, in the order they were accepted.
-pub(crate) async fn export(settings: &Settings, from: Option<Instant>, to: Option<Instant>) -> Result<Outcome> {
+pub(crate) async fn export(
+    settings: &Settings,
+    from: Option<Instant>,
+    to: Option<Instant>,
+) -> Result<Outcome> {
     let db = writer(settings).await?;
     let mut tx = db.snapshot().await?;
     let inside = |at: Instant| from.is_none_or(|from| from <= at) && to.is_none_or(|to| at < to);

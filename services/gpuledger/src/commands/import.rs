@@ -47,8 +47,12 @@ pub(crate) fn import(
 }
 
 fn options(args: &ImportArgs) -> Result<Options> {
-    let mut options = Options { tenant_column: args.tenant_key.clone(), node: args.node.clone(), ..Options::default() };
-    options.zone = args.zone.parse().map_err(|_| Usage(format!("--zone {}: want an IANA name such as Europe/Berlin", args.zone)))?;
+    let mut options =
+        Options { tenant_column: args.tenant_key.clone(), node: args.node.clone(), ..Options::default() };
+    options.zone = args
+        .zone
+        .parse()
+        .map_err(|_| Usage(format!("--zone {}: want an IANA name such as Europe/Berlin", args.zone)))?;
     if let Some(start) = args.start {
         let at = chrono::DateTime::from_timestamp_micros(start.as_micros())
             .ok_or_else(|| Usage(format!("--start {start}: out of range")))?;
@@ -65,15 +69,19 @@ fn options(args: &ImportArgs) -> Result<Options> {
 fn read_rules(path: &Path, options: &mut Options) -> Result<()> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| Usage(format!("{name}: {error}")))?;
-    let objects = parse_documents(&text, &name).map_err(|faults| {
-        Usage(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
-    })?;
+    let objects = parse_documents(&text, &name)
+        .map_err(|faults| Usage(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")))?;
     for object in objects {
         match object {
             Object::Mapping(mapping) => options.tenants.push(tenant_rule(&mapping)),
             Object::Sku(sku) => options.skus.push(sku_rule(&sku)),
             other => {
-                return Err(Usage(format!("{name}: {} {}: want kind Mapping or Sku here", other.kind(), other.id())).into());
+                return Err(Usage(format!(
+                    "{name}: {} {}: want kind Mapping or Sku here",
+                    other.kind(),
+                    other.id()
+                ))
+                .into());
             }
         }
     }
@@ -83,7 +91,11 @@ fn read_rules(path: &Path, options: &mut Options) -> Result<()> {
 fn tenant_rule(mapping: &Mapping) -> TenantRule {
     TenantRule {
         source: mapping.source.to_string(),
-        matches: mapping.r#match.iter().map(|(field, value)| (field.to_string(), value.to_string())).collect(),
+        matches: mapping
+            .r#match
+            .iter()
+            .map(|(field, value)| (field.to_string(), value.to_string()))
+            .collect(),
         tenant: mapping.tenant.to_string(),
         project: mapping.project.as_ref().map(ToString::to_string),
         from: mapping.from.map(|from| from.get()),

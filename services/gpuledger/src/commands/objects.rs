@@ -7,8 +7,8 @@ use crate::settings::Settings;
 use crate::text::{say, say_err};
 use anyhow::{Context, Result};
 use gpuledger_billing::catalogue::Catalogue;
-use gpuledger_storage::objects::{NewObject, ObjectVersion, apply as store, latest};
 use gpuledger_domain::time::Instant;
+use gpuledger_storage::objects::{NewObject, ObjectVersion, apply as store, latest};
 use gpuledger_storage::{Role, audit, connect, state};
 use gpuledger_wire::objects::{Object, parse_documents};
 use std::path::PathBuf;
@@ -64,7 +64,8 @@ pub(crate) async fn apply(settings: &Settings, files: &[PathBuf]) -> Result<Outc
 }
 
 async fn apply_one(tx: &mut gpuledger_storage::Tx, object: &Object, at_us: i64) -> Result<Option<i32>> {
-    let new = NewObject { kind: object.kind().to_owned(), id: object.id(), body: object.to_json()?.to_string() };
+    let new =
+        NewObject { kind: object.kind().to_owned(), id: object.id(), body: object.to_json()?.to_string() };
     let version = store(tx, &new, at_us, "cli").await?;
     if version.is_some() {
         let body = serde_json::json!({"kind": new.kind, "id": new.id, "version": version, "object": object.to_json()?});
@@ -83,7 +84,9 @@ async fn apply_one(tx: &mut gpuledger_storage::Tx, object: &Object, at_us: i64) 
 pub(crate) async fn get(settings: &Settings, kind: &str, id: Option<&str>, output: &str) -> Result<Outcome> {
     let db = writer(settings).await?;
     let mut tx = db.snapshot().await?;
-    let wanted = |object: &ObjectVersion| object.kind.eq_ignore_ascii_case(kind) && id.is_none_or(|id| object.id == id);
+    let wanted = |object: &ObjectVersion| {
+        object.kind.eq_ignore_ascii_case(kind) && id.is_none_or(|id| object.id == id)
+    };
     let found: Vec<ObjectVersion> = latest(&mut tx).await?.into_iter().filter(wanted).collect();
     if found.is_empty() {
         say_err(&format!("gpuledger: no {kind} {}", id.unwrap_or("at all")));

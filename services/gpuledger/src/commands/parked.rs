@@ -19,7 +19,12 @@ pub(crate) async fn run(settings: &Settings, what: Parked) -> Result<Outcome> {
         Parked::List { format } => list(settings, format).await,
         Parked::Retry { number } => {
             let tally = retry(&writer(settings).await?, number, now()?).await?;
-            say(&format!("{} accepted, {} repeated, {} parked again", tally.accepted + tally.windows, tally.repeated, tally.parked));
+            say(&format!(
+                "{} accepted, {} repeated, {} parked again",
+                tally.accepted + tally.windows,
+                tally.repeated,
+                tally.parked
+            ));
             Ok(if tally.parked == 0 { Outcome::Done } else { Outcome::No })
         }
         Parked::Discard { number, reason } => discard(settings, number, &reason).await,
@@ -31,10 +36,18 @@ async fn list(settings: &Settings, format: Format) -> Result<Outcome> {
     let mut tx = db.snapshot().await?;
     let rows = open(&mut tx).await?;
     match format {
-        Format::Json => say(&serde_json::to_string_pretty(&json!({"rows": rows.iter().map(row_json).collect::<Vec<_>>()}))?),
+        Format::Json => say(&serde_json::to_string_pretty(
+            &json!({"rows": rows.iter().map(row_json).collect::<Vec<_>>()}),
+        )?),
         Format::Table | Format::Csv => {
-            let cells = |row: &ParkedRow| vec![row.seq.to_string(), row.reason.clone(), row.subject.clone(), row.detail.clone()];
-            say(&table::render(&["number", "reason", "subject", "detail"], &["number"], &rows.iter().map(cells).collect::<Vec<_>>()));
+            let cells = |row: &ParkedRow| {
+                vec![row.seq.to_string(), row.reason.clone(), row.subject.clone(), row.detail.clone()]
+            };
+            say(&table::render(
+                &["number", "reason", "subject", "detail"],
+                &["number"],
+                &rows.iter().map(cells).collect::<Vec<_>>(),
+            ));
         }
     }
     Ok(Outcome::Done)

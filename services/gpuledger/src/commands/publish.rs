@@ -6,7 +6,9 @@ use crate::progress::Progress;
 use crate::settings::Settings;
 use crate::text::say_err;
 use anyhow::Result;
-use gpuledger_messaging::{KafkaSettings, MessagingError, Producer, ProducerSettings, Record, ensure_topics, manifest};
+use gpuledger_messaging::{
+    KafkaSettings, MessagingError, Producer, ProducerSettings, Record, ensure_topics, manifest,
+};
 use gpuledger_wire::{decode_structured, encode_binary};
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -27,7 +29,11 @@ pub(crate) async fn run(settings: &Settings, files: &[PathBuf], skip: u64) -> Re
     let records = inputs.into_iter().flat_map(|input| {
         let name = input.name;
         let kafka = &kafka;
-        input.reader.split(b'\n').enumerate().filter_map(move |(index, line)| record(kafka, &name, index + 1, line))
+        input
+            .reader
+            .split(b'\n')
+            .enumerate()
+            .filter_map(move |(index, line)| record(kafka, &name, index + 1, line))
     });
     let mut progress = Progress::new("publishing");
     let sent = producer.publish(records, skip, |count| progress.set(count)).await;
@@ -39,7 +45,10 @@ pub(crate) async fn run(settings: &Settings, files: &[PathBuf], skip: u64) -> Re
             Ok(Outcome::Done)
         }
         Err(stopped) => {
-            say_err(&format!("{} events are acknowledged; go on with --skip {}", stopped.acknowledged, stopped.acknowledged));
+            say_err(&format!(
+                "{} events are acknowledged; go on with --skip {}",
+                stopped.acknowledged, stopped.acknowledged
+            ));
             Err(stopped.cause)
         }
     }

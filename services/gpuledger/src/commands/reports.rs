@@ -9,9 +9,9 @@ use crate::text::{say, say_err};
 use anyhow::Result;
 use gpuledger_billing::catalogue::Catalogue;
 use gpuledger_billing::unpriced_findings;
+use gpuledger_books::Books;
 use gpuledger_books::findings::findings as gather_findings;
 use gpuledger_books::usage_json::usage_json;
-use gpuledger_books::Books;
 use gpuledger_domain::finding::Finding;
 use gpuledger_domain::report::{GroupKey, ReportContext, UsageRow, Weight, usage_rows};
 use gpuledger_domain::share::Share;
@@ -22,7 +22,10 @@ use gpuledger_ledger::verify::verify as verify_ledger;
 use serde_json::{Value, json};
 
 /// Loads the books and the horizon to look from.
-async fn books_at(settings: &Settings, as_of: Option<Instant>) -> Result<(Books, Instant, gpuledger_storage::Tx)> {
+async fn books_at(
+    settings: &Settings,
+    as_of: Option<Instant>,
+) -> Result<(Books, Instant, gpuledger_storage::Tx)> {
     let db = writer(settings).await?;
     let mut tx = db.snapshot().await?;
     let books = Books::load(&mut tx).await?;
@@ -43,7 +46,10 @@ pub(crate) async fn usage(settings: &Settings, args: UsageArgs) -> Result<Outcom
     let ledger = books.attribute(as_of);
     let wanted = |span: &UsageSpan| {
         args.tenant.as_deref().is_none_or(|tenant| span.tenant.as_str() == tenant)
-            && args.project.as_deref().is_none_or(|p| span.project.as_ref().is_some_and(|own| own.as_str() == p))
+            && args
+                .project
+                .as_deref()
+                .is_none_or(|p| span.project.as_ref().is_some_and(|own| own.as_str() == p))
     };
     let spans: Vec<UsageSpan> = ledger.spans.iter().filter(|span| wanted(span)).cloned().collect();
     let weight = match args.weight.as_str() {
@@ -60,7 +66,11 @@ pub(crate) async fn usage(settings: &Settings, args: UsageArgs) -> Result<Outcom
 
 fn group_keys(words: &[String]) -> Result<Vec<GroupKey>> {
     let read = |word: &String| {
-        let wrong = || Usage(format!("--group-by {word}: want tenant, project, sku, class, allocation, node, day, hour, month or label.NAME"));
+        let wrong = || {
+            Usage(format!(
+                "--group-by {word}: want tenant, project, sku, class, allocation, node, day, hour, month or label.NAME"
+            ))
+        };
         GroupKey::parse(word).ok_or_else(wrong)
     };
     Ok(words.iter().map(read).collect::<Result<Vec<_>, _>>()?)
@@ -82,8 +92,15 @@ fn print_usage(args: &UsageArgs, as_of: Instant, keys: &[GroupKey], rows: &[Usag
 }
 
 fn headings(keys: &[GroupKey]) -> Vec<String> {
-    let quantities =
-        ["allocated_us", "unit_seconds", "gpu_seconds", "compute_slice_us", "memory_slice_us", "sm_active_us", "quality"];
+    let quantities = [
+        "allocated_us",
+        "unit_seconds",
+        "gpu_seconds",
+        "compute_slice_us",
+        "memory_slice_us",
+        "sm_active_us",
+        "quality",
+    ];
     keys.iter().map(GroupKey::name).chain(quantities.map(str::to_owned)).collect()
 }
 
@@ -131,7 +148,11 @@ pub(crate) async fn balance(
         Format::Csv => say(csv_of(&headings.map(str::to_owned), &Value::Array(json))?.trim_end()),
         Format::Table => {
             let cells: Vec<Vec<String>> = rows.iter().map(balance_cells).collect();
-            say(&table::render(&["GPU", "account", "tenant", "compute slice h", "memory slice h"], &["compute slice h", "memory slice h"], &cells));
+            say(&table::render(
+                &["GPU", "account", "tenant", "compute slice h", "memory slice h"],
+                &["compute slice h", "memory slice h"],
+                &cells,
+            ));
         }
     }
     Ok(Outcome::Done)
@@ -150,7 +171,13 @@ fn balance_json(row: &BalanceRow) -> Value {
 fn balance_cells(row: &BalanceRow) -> Vec<String> {
     let tenant = row.tenant.as_ref().map_or_else(|| "–".to_owned(), ToString::to_string);
     let hours = |us: i128| hours_text(Share::from_integer(us));
-    vec![row.gpu.to_string(), row.account.clone(), tenant, hours(row.compute_slice_us), hours(row.memory_slice_us)]
+    vec![
+        row.gpu.to_string(),
+        row.account.clone(),
+        tenant,
+        hours(row.compute_slice_us),
+        hours(row.memory_slice_us),
+    ]
 }
 
 /// Derives everything anew by the second, naive method and compares.
@@ -187,7 +214,9 @@ pub(crate) async fn findings(settings: &Settings, as_of: Option<Instant>, format
     let json: Vec<Value> = findings.iter().map(finding_json).collect();
     let headings = ["kind", "severity", "subject", "since", "until", "detail"];
     match format {
-        Format::Json => say(&serde_json::to_string_pretty(&json!({"as_of": horizon.to_string(), "findings": json}))?),
+        Format::Json => {
+            say(&serde_json::to_string_pretty(&json!({"as_of": horizon.to_string(), "findings": json}))?)
+        }
         Format::Csv => say(csv_of(&headings.map(str::to_owned), &Value::Array(json))?.trim_end()),
         Format::Table => {
             let cells: Vec<Vec<String>> = findings.iter().map(finding_cells).collect();
@@ -211,5 +240,8 @@ fn finding_json(finding: &Finding) -> Value {
 fn finding_cells(finding: &Finding) -> Vec<String> {
     let until = finding.until.map_or_else(|| "–".to_owned(), |until| until.to_string());
     let words = [finding.kind.as_str(), finding.kind.severity().as_str()].map(str::to_owned);
-    words.into_iter().chain([finding.subject.clone(), finding.since.to_string(), until, finding.detail.clone()]).collect()
+    words
+        .into_iter()
+        .chain([finding.subject.clone(), finding.since.to_string(), until, finding.detail.clone()])
+        .collect()
 }

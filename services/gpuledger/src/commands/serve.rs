@@ -25,7 +25,8 @@ const DEADLINE: Duration = Duration::from_secs(25);
 
 /// Runs the roles until a signal.
 pub(crate) async fn run(settings: &Settings, only: &[String]) -> Result<Outcome> {
-    init(if settings.log_json { LogFormat::Json } else { LogFormat::Human }, &settings.log).map_err(|e| Usage(e.to_string()))?;
+    init(if settings.log_json { LogFormat::Json } else { LogFormat::Human }, &settings.log)
+        .map_err(|e| Usage(e.to_string()))?;
     let wanted = |role: &str| only.is_empty() || only.iter().any(|word| word == role);
     let (shutdown, health) = (Shutdown::default(), Health::default());
     let metrics = Metrics::new(env!("CARGO_PKG_VERSION"))?;
@@ -33,7 +34,8 @@ pub(crate) async fn run(settings: &Settings, only: &[String]) -> Result<Outcome>
     if wanted("ledger") {
         start_ledger(settings, &shutdown, &health, &metrics).await?;
     }
-    let running = if wanted("api") { Some(start_api(settings, &shutdown, &health, &metrics).await?) } else { None };
+    let running =
+        if wanted("api") { Some(start_api(settings, &shutdown, &health, &metrics).await?) } else { None };
     let (admin, serving) = serve_admin(&settings.admin_bind, health, metrics, shutdown.token())?;
     if let Some(running) = &running {
         say(&format!("api      http://{}", running.api));
@@ -56,21 +58,29 @@ fn clock() -> Result<Arc<dyn Fn() -> Instant + Send + Sync>> {
     Ok(Arc::new(move || now().unwrap_or(first)))
 }
 
-async fn start_ledger(settings: &Settings, shutdown: &Shutdown, health: &Health, metrics: &Metrics) -> Result<()> {
+async fn start_ledger(
+    settings: &Settings,
+    shutdown: &Shutdown,
+    health: &Health,
+    metrics: &Metrics,
+) -> Result<()> {
     let kafka = match settings.kafka() {
         None => None,
         Some(kafka) => {
             ensure_topics(&kafka, &manifest(&kafka), settings.kafka_replication)
                 .await
                 .map_err(|error| OutOfReach(error.to_string()))?;
-            let topics = [Topic::Facts, Topic::Telemetry, Topic::Work, Topic::Signals].map(|topic| kafka.topic(topic));
-            let mut consumer = ConsumerSettings::new(&settings.kafka_group, &settings.kafka_instance, topics.to_vec());
+            let topics =
+                [Topic::Facts, Topic::Telemetry, Topic::Work, Topic::Signals].map(|topic| kafka.topic(topic));
+            let mut consumer =
+                ConsumerSettings::new(&settings.kafka_group, &settings.kafka_instance, topics.to_vec());
             consumer.session_timeout = Duration::from_secs(settings.kafka_session_seconds);
             Some((kafka, consumer))
         }
     };
     let db = writer(settings).await?;
-    let ledger = LedgerSettings { db, kafka, clock: clock()?, health: health.clone(), metrics: metrics.clone() };
+    let ledger =
+        LedgerSettings { db, kafka, clock: clock()?, health: health.clone(), metrics: metrics.clone() };
     Ok(serve_ledger(ledger, shutdown)?)
 }
 

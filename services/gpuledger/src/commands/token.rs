@@ -19,9 +19,11 @@ pub(crate) fn run(settings: &Settings, args: TokenArgs) -> Result<Outcome> {
 /// The token itself.
 pub(crate) fn token(settings: &Settings, args: TokenArgs) -> Result<String> {
     let words: Vec<&str> = Role::ALL.iter().map(|role| role.as_str()).collect();
-    let role = Role::parse(&args.role).ok_or_else(|| Usage(format!("--role {}: want {}", args.role, words.join(", "))))?;
+    let role = Role::parse(&args.role)
+        .ok_or_else(|| Usage(format!("--role {}: want {}", args.role, words.join(", "))))?;
     let pem = read_or_make(&settings.jwt_key_file)?;
-    let wrong = |error: &dyn std::fmt::Display| Usage(format!("{}: {error}", settings.jwt_key_file.display()));
+    let wrong =
+        |error: &dyn std::fmt::Display| Usage(format!("{}: {error}", settings.jwt_key_file.display()));
     let key = SigningKey::from_pem(pem.as_bytes()).map_err(|error| wrong(&error))?;
     let claims = Claims {
         subject: args.tenant.clone().unwrap_or_else(|| format!("{}@cli", args.role)),

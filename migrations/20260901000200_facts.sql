@@ -82,7 +82,7 @@ COMMENT ON TABLE public.parked IS 'Events that could not be applied, with their 
 COMMENT ON COLUMN public.parked.reason IS 'Code: bad_value, conflict, future, not_entitled, …';
 COMMENT ON COLUMN public.parked.origin IS 'file:line, or topic/partition/offset.';
 COMMENT ON COLUMN public.parked.body IS 'The bytes as they came.';
-COMMENT ON COLUMN public.parked.fingerprint IS 'SHA-256 over reason, source, id and body; a hash because a bad event may carry a name of any length.';
+COMMENT ON COLUMN public.parked.fingerprint IS 'SHA-256 over reason, source, id, body and, of a vain retry, the number it retried; a hash because a bad event may carry a name of any length.';
 
 CREATE TABLE public.parked_decision (
     parked_seq    BIGINT PRIMARY KEY REFERENCES public.parked,

@@ -56,7 +56,7 @@ impl Consumer {
     /// The next batch. Cancelling the future loses nothing.
     ///
     /// A batch counts as open until it is dropped or given to [`Consumer::rewind`]; a rebalance that takes one of its
-    /// partitions waits for that.
+    /// partitions waits for that, so a caller that keeps one while it waits for the next holds rebalances up.
     ///
     /// # Errors
     /// What ended the consumer; from then on [`MessagingError::Stopped`].

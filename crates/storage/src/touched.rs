@@ -18,6 +18,17 @@ pub async fn mark(tx: &mut PgConnection, nodes: &[String]) -> Result<(), Storage
     Ok(())
 }
 
+/// Whether a mark stands.
+///
+/// # Errors
+/// Driver errors.
+pub async fn any(connection: &mut PgConnection) -> Result<bool, StorageError> {
+    sqlx::query_scalar("SELECT EXISTS (SELECT FROM touched)")
+        .fetch_one(connection)
+        .await
+        .doing("looking for marked nodes")
+}
+
 /// Takes all marks, in the transaction that settles the nodes.
 ///
 /// # Errors

@@ -2,8 +2,8 @@
 
 use prometheus::core::Collector;
 use prometheus::{
-    Encoder, Error, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
-    IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+    Encoder, Error, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    TextEncoder,
 };
 
 use crate::names::{BUILD_INFO, Metric};
@@ -32,14 +32,6 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// A counter without labels.
-    ///
-    /// # Errors
-    /// A metric registered twice, or one that declares labels.
-    pub fn counter(&self, metric: Metric) -> Result<IntCounter, Error> {
-        self.add(IntCounter::with_opts(options(metric))?, metric)
-    }
-
     /// A counter for each value of its labels.
     ///
     /// # Errors
@@ -51,7 +43,7 @@ impl Metrics {
     /// A gauge without labels, in whole numbers.
     ///
     /// # Errors
-    /// As [`Metrics::counter`].
+    /// A metric registered twice, or one that declares labels.
     pub fn gauge(&self, metric: Metric) -> Result<IntGauge, Error> {
         self.add(IntGauge::with_opts(options(metric))?, metric)
     }
@@ -62,30 +54,6 @@ impl Metrics {
     /// As [`Metrics::counters`].
     pub fn gauges(&self, metric: Metric) -> Result<IntGaugeVec, Error> {
         self.add(IntGaugeVec::new(options(metric), metric.labels)?, metric)
-    }
-
-    /// A gauge without labels for fractions: ratios, Unix times.
-    ///
-    /// # Errors
-    /// As [`Metrics::counter`].
-    pub fn fraction(&self, metric: Metric) -> Result<Gauge, Error> {
-        self.add(Gauge::with_opts(options(metric))?, metric)
-    }
-
-    /// A fractional gauge for each value of its labels.
-    ///
-    /// # Errors
-    /// As [`Metrics::counters`].
-    pub fn fractions(&self, metric: Metric) -> Result<GaugeVec, Error> {
-        self.add(GaugeVec::new(options(metric), metric.labels)?, metric)
-    }
-
-    /// Durations in seconds without labels.
-    ///
-    /// # Errors
-    /// As [`Metrics::counter`].
-    pub fn duration(&self, metric: Metric) -> Result<Histogram, Error> {
-        self.add(Histogram::with_opts(buckets(metric))?, metric)
     }
 
     /// Durations in seconds for each value of its labels.
@@ -130,13 +98,17 @@ mod tests {
     fn the_exposition_has_help_type_and_samples() {
         let metrics = Metrics::new("1.2.3").unwrap();
         metrics.counters(names::LEDGER_FACTS).unwrap().with_label_values(&["accepted"]).inc_by(7);
-        metrics.duration(names::BILLING_CLOSE).unwrap().observe(0.3);
+        metrics
+            .durations(names::HTTP_REQUESTS)
+            .unwrap()
+            .with_label_values(&["GET", "/v1/usage", "200"])
+            .observe(0.3);
         let text = metrics.render().unwrap();
         for line in [
             "gpuledger_build_info{version=\"1.2.3\"} 1",
             "# TYPE gpuledger_ledger_facts_total counter",
             "gpuledger_ledger_facts_total{outcome=\"accepted\"} 7",
-            "gpuledger_billing_close_duration_seconds_bucket{le=\"0.5\"} 1",
+            "gpuledger_http_request_duration_seconds_count{method=\"GET\",route=\"/v1/usage\",status=\"200\"} 1",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
         }
@@ -146,16 +118,16 @@ mod tests {
     #[test]
     fn a_metric_registered_twice_is_named() {
         let metrics = Metrics::default();
-        metrics.counter(names::LEDGER_ENTRIES).unwrap();
-        let fault = metrics.counter(names::LEDGER_ENTRIES).unwrap_err();
-        assert!(fault.to_string().contains(names::LEDGER_ENTRIES.name), "{fault}");
+        metrics.gauge(names::LEDGER_PARKED).unwrap();
+        let fault = metrics.gauge(names::LEDGER_PARKED).unwrap_err();
+        assert!(fault.to_string().contains(names::LEDGER_PARKED.name), "{fault}");
     }
 
     #[test]
     fn two_registries_do_not_meet() {
         let (one, other) = (Metrics::default(), Metrics::default());
-        one.counter(names::LEDGER_ENTRIES).unwrap().inc();
-        other.counter(names::LEDGER_ENTRIES).unwrap();
-        assert!(other.render().unwrap().contains("gpuledger_ledger_entries_total 0"));
+        one.gauge(names::LEDGER_PARKED).unwrap().set(1);
+        other.gauge(names::LEDGER_PARKED).unwrap();
+        assert!(other.render().unwrap().contains("gpuledger_ledger_parked_events 0"));
     }
 }

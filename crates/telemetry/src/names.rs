@@ -29,29 +29,13 @@ macro_rules! metrics {
 metrics! {
     BUILD_INFO = "gpuledger_build_info", "Version of the running binary; always 1.", ["version"];
 
-    CONSUMER_MESSAGES = "gpuledger_consumer_messages_total", "Kafka records whose effects are committed.", ["topic"];
-    CONSUMER_BATCHES = "gpuledger_consumer_batches_total",
-        "Batches by outcome: committed, fenced, failed.", ["outcome"];
-    CONSUMER_PARTITIONS = "gpuledger_consumer_assigned_partitions", "Partitions assigned to this process.", [];
-    CONSUMER_LAG = "gpuledger_consumer_lag_messages", "Records behind the end of a topic, all its partitions.", ["topic"];
-
-    PRODUCER_MESSAGES = "gpuledger_producer_messages_total", "Kafka records acknowledged.", ["topic"];
-    PRODUCER_FAILURES = "gpuledger_producer_failures_total", "Kafka records that were not acknowledged.", ["topic"];
-
     LEDGER_FACTS = "gpuledger_ledger_facts_total",
-        "Facts by outcome: accepted, repeated, conflict, parked.", ["outcome"];
+        "Facts by outcome: accepted, repeated, parked.", ["outcome"];
     LEDGER_WINDOWS = "gpuledger_ledger_telemetry_windows_total",
-        "Telemetry windows by outcome: accepted, repeated, parked.", ["outcome"];
-    LEDGER_ENTRIES = "gpuledger_ledger_entries_total", "Entries posted, negations included.", [];
-    LEDGER_JOURNALS = "gpuledger_ledger_journals_total", "Journals posted by whether they replace one: first, revised.", ["revision"];
+        "Telemetry windows by outcome: accepted.", ["outcome"];
     LEDGER_PARKED = "gpuledger_ledger_parked_events", "Parked events without a decision.", [];
-    LEDGER_FINDINGS = "gpuledger_ledger_findings", "Findings that hold now.", ["kind"];
-    LEDGER_TRANSACTION = "gpuledger_ledger_transaction_duration_seconds", "Time of a batch's transaction.", [];
     LEDGER_HORIZON = "gpuledger_ledger_horizon_timestamp_seconds",
-        "Instant up to which usage is posted, Unix time.", [];
-
-    BILLING_DOCUMENTS = "gpuledger_billing_documents_total", "Documents by step: drafted, issued, paid, discarded.", ["step"];
-    BILLING_CLOSE = "gpuledger_billing_close_duration_seconds", "Time to close a period.", [];
+        "Horizon of the ledger, Unix time.", [];
 
     HTTP_REQUESTS = "gpuledger_http_request_duration_seconds",
         "Time of requests by route template.", ["method", "route", "status"];

@@ -64,8 +64,8 @@ impl Shutdown {
         })
     }
 
-    /// Begins the shutdown at SIGTERM or SIGINT. A second signal finds the default action restored by nobody: a
-    /// process that hangs is ended by the deadline of [`Shutdown::wait`].
+    /// Begins the shutdown at the first SIGTERM or SIGINT. Later ones change nothing: it is the deadline of
+    /// [`Shutdown::wait`] that ends a process which hangs.
     ///
     /// # Errors
     /// The system's refusal to install a handler.

@@ -2,12 +2,12 @@
 
 mod billing;
 mod demo;
-mod events;
-mod import;
-mod objects;
+pub(crate) mod events;
+pub(crate) mod import;
+pub(crate) mod objects;
 mod parked;
 mod publish;
-mod reports;
+pub(crate) mod reports;
 mod serve;
 mod token;
 
@@ -40,7 +40,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Outcome> {
         Command::Period { what } => billing::period(&settings, what).await,
         Command::Invoice { what } => billing::invoice(&settings, what).await,
         Command::Why { line, format } => billing::why(&settings, &line, &format).await,
-        Command::Demo(args) => demo::run(settings, args).await,
+        Command::Demo(args) => demo::run(args).await,
     }
 }
 

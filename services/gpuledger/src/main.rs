@@ -3,6 +3,7 @@
 mod cli;
 mod clock;
 mod commands;
+mod demo;
 mod outcome;
 mod progress;
 mod settings;

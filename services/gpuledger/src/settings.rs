@@ -5,6 +5,7 @@ use crate::outcome::Usage;
 use anyhow::Result;
 use figment::Figment;
 use figment::providers::{Env, Format, Toml};
+use figment::value::{Dict, Value};
 use gpuledger_messaging::{KafkaSettings, Replication, Security};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -84,10 +85,11 @@ impl Settings {
         }
         let file = file.unwrap_or_else(|| PathBuf::from("gpuledger.toml"));
         let figment = Figment::new().merge(Toml::file(file)).merge(Env::prefixed("GPULEDGER_"));
-        let mut settings: Self = figment.extract().map_err(|faults| {
-            let lines: Vec<String> = faults.into_iter().map(|fault| fault.to_string()).collect();
-            Usage(format!("settings: {}", lines.join("; ")))
-        })?;
+        let faults = faults(&figment);
+        if !faults.is_empty() {
+            return Err(Usage(format!("settings: {}", faults.join("; "))).into());
+        }
+        let mut settings: Self = figment.extract().map_err(|fault| Usage(format!("settings: {fault}")))?;
         settings.database_url = settings.database_url.or_else(|| std::env::var("DATABASE_URL").ok());
         settings.kafka_bootstrap = settings.kafka_bootstrap.or_else(|| std::env::var("KAFKA_BOOTSTRAP").ok());
         Ok(settings)
@@ -110,5 +112,29 @@ impl Settings {
             security: self.kafka_security.clone(),
             ..KafkaSettings::plaintext(bootstrap)
         })
+    }
+}
+
+/// Every fault of every key: each is read alone, since reading all at once stops at the first.
+fn faults(figment: &Figment) -> Vec<String> {
+    let given: Dict = match figment.extract() {
+        Ok(given) => given,
+        Err(fault) => return vec![fault.to_string()],
+    };
+    let alone = |(key, value): (String, Value)| Figment::from((key, value)).extract::<Settings>().err();
+    given.into_iter().filter_map(alone).map(|fault| fault.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_faults_are_named_at_once() {
+        let text = "log_jsn = true\nkafka_session_seconds = \"soon\"\nlog = \"debug\"";
+        let found = faults(&Figment::from(Toml::string(text)));
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found.iter().any(|fault| fault.contains("log_jsn")), "{found:?}");
+        assert!(found.iter().any(|fault| fault.contains("kafka_session_seconds")), "{found:?}");
     }
 }

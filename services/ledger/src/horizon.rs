@@ -35,15 +35,14 @@ pub async fn advance(db: &Db, to: Instant) -> Result<Instant, LedgerError> {
 /// The database.
 pub async fn settle_touched(db: &Db) -> Result<(), LedgerError> {
     let mut tx = db.begin().await?;
+    let marked = touched::any(&mut tx).await?;
     closes::hold_open(&mut tx).await?;
-    let nodes = touched::take(&mut tx).await?;
-    let Some(horizon) =
-        state::load(&mut tx).await?.horizon_us.map(Instant::from_micros).filter(|_| !nodes.is_empty())
-    else {
-        return Ok(tx.rollback().await?);
-    };
-    // What the nodes lead to is known only once it is read, and the settler has all day: it takes every lock.
+    let horizon = state::load(&mut tx).await?.horizon_us.map(Instant::from_micros);
+    let Some(horizon) = horizon.filter(|_| marked) else { return Ok(tx.rollback().await?) };
+    // Locks come before marks, as in a batch: the other way round a batch that holds a lock and adds a mark would wait for this one in a circle.
+    // What the nodes lead to is known only once it is read, so every lock is taken.
     hold(&mut tx, &all_keys()).await?;
+    let nodes = touched::take(&mut tx).await?;
     let context = context(&mut tx).await?;
     let seeds = nodes.iter().map(|node| format!("node:{node}")).collect();
     let scope = gather(&mut tx, &seeds).await?;

@@ -63,6 +63,15 @@ pub async fn retry(db: &Db, number: Option<i64>, now: Instant) -> Result<Tally, 
     Ok(tally)
 }
 
+/// Number of parked events without a decision.
+///
+/// # Errors
+/// The database.
+pub async fn count_open(db: &Db) -> Result<i64, LedgerError> {
+    let mut tx = db.snapshot().await?;
+    Ok(parked::count_open(&mut tx).await?.iter().map(|(_, count)| count).sum())
+}
+
 fn is_due(row: &ParkedRow, now: Instant) -> bool {
     row.reason == "future" && row.at_us.is_some_and(|at| Instant::from_micros(at) <= now.plus(SKEW_BOUND_US))
 }

@@ -10,7 +10,7 @@ use gpuledger_storage::Db;
 use gpuledger_storage::inbox::Listener;
 use gpuledger_telemetry::health::{Health, Part};
 use gpuledger_telemetry::metrics::Metrics;
-use gpuledger_telemetry::names::{LEDGER_FACTS, LEDGER_HORIZON, LEDGER_WINDOWS};
+use gpuledger_telemetry::names::{LEDGER_FACTS, LEDGER_HORIZON, LEDGER_PARKED, LEDGER_WINDOWS};
 use gpuledger_telemetry::shutdown::Shutdown;
 use prometheus::{IntCounterVec, IntGauge};
 use std::time::Duration;
@@ -71,6 +71,7 @@ struct Counters {
     facts: IntCounterVec,
     windows: IntCounterVec,
     horizon: IntGauge,
+    parked: IntGauge,
 }
 
 impl Counters {
@@ -79,6 +80,7 @@ impl Counters {
             facts: metrics.counters(LEDGER_FACTS)?,
             windows: metrics.counters(LEDGER_WINDOWS)?,
             horizon: metrics.gauge(LEDGER_HORIZON)?,
+            parked: metrics.gauge(LEDGER_PARKED)?,
         })
     }
 
@@ -165,6 +167,7 @@ impl Ticking {
         self.counters.add(parking::retry_due(&self.db, now).await?);
         let horizon = horizon::advance(&self.db, now).await?;
         self.counters.horizon.set(horizon.as_micros() / 1_000_000);
+        self.counters.parked.set(parking::count_open(&self.db).await?);
         Ok(())
     }
 

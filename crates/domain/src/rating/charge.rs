@@ -176,7 +176,7 @@ fn pieces(unit: &UnitUse, rating: Rating<'_>) -> Vec<UsageSpan> {
         edges.extend(rating.cards.changes(span.window));
         edges.push(span.window.end());
         let windows = edges.iter().zip(edges.iter().skip(1)).filter_map(|(from, to)| Window::new(*from, *to));
-        pieces.extend(windows.filter_map(|w| span.cut(w)).filter(|p| p.billed_us() > 0));
+        pieces.extend(windows.filter_map(|w| span.cut(w)).filter(|p| p.billed_us() != 0));
     }
     pieces
 }

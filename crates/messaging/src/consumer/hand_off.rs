@@ -180,3 +180,6 @@ impl HandOff {
         self.caller.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests;

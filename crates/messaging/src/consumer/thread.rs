@@ -79,8 +79,7 @@ impl Reader {
             self.hand_off.fail(fault);
         }
         drop(farewell);
-        // Before the drop, which polls until the group has let go and may block: that is why it happens here.
-        self.consumer.unsubscribe();
+        // Dropping the consumer polls until the group has let go, and may block: that is why it happens here.
     }
 
     fn read(&mut self) -> Result<(), MessagingError> {
@@ -119,7 +118,8 @@ impl Reader {
             }
             Some(Err(error)) => match fault::judge(error) {
                 fault::Verdict::Wait(code) => {
-                    tracing::warn!(%code, "consuming is disturbed");
+                    // The context's error callback has reported it already.
+                    tracing::debug!(%code, "consuming is disturbed");
                     Ok(())
                 }
                 fault::Verdict::OutOfRange(code) => Err(self.find_out_of_range(code)),

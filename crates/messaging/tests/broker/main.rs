@@ -10,5 +10,6 @@ mod group;
 mod offsets;
 mod publish;
 mod restart;
+mod speed;
 mod support;
 mod topics;

@@ -112,17 +112,32 @@ impl Body for TelemetryWindow {
         ordered("", self.start, self.end)?;
         let length_us = self.end.get().since(self.start.get());
         if length_us > HOUR_US {
-            return Err(Problem::new("end", format_args!("is {length_us} us after start, expected at most an hour")));
+            return Err(Problem::new(
+                "end",
+                format_args!("is {length_us} us after start, expected at most an hour"),
+            ));
         }
         if self.sequence.get() == i64::MAX {
-            return Err(Problem::new("sequence", "is 9223372036854775807, which leaves none for the next window"));
+            return Err(Problem::new(
+                "sequence",
+                "is 9223372036854775807, which leaves none for the next window",
+            ));
         }
-        let units = self.units.iter().map(|u| u.covered_us).enumerate().map(|(i, covered)| ("units", i, covered));
-        let processes = self.processes.iter().map(|p| p.covered_us).enumerate().map(|(i, covered)| ("processes", i, covered));
+        let units =
+            self.units.iter().map(|u| u.covered_us).enumerate().map(|(i, covered)| ("units", i, covered));
+        let processes = self
+            .processes
+            .iter()
+            .map(|p| p.covered_us)
+            .enumerate()
+            .map(|(i, covered)| ("processes", i, covered));
         for (list, index, covered) in units.chain(processes) {
             if covered.get() > length_us {
                 let member = format!("{list}[{index}].covered_us");
-                return Err(Problem::new(member, format_args!("is {}, the window has {length_us} us", covered.get())));
+                return Err(Problem::new(
+                    member,
+                    format_args!("is {}, the window has {length_us} us", covered.get()),
+                ));
             }
         }
         for (index, gap) in self.gaps.iter().enumerate() {

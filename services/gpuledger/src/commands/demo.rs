@@ -1,11 +1,11 @@
 //! The whole product on this machine.
 
 use crate::cli::DemoArgs;
+use crate::demo;
 use crate::outcome::Outcome;
-use crate::settings::Settings;
 use anyhow::Result;
 
 /// Runs the demo.
-pub(crate) async fn run(_settings: Settings, _args: DemoArgs) -> Result<Outcome> {
-    Ok(Outcome::Done)
+pub(crate) async fn run(args: DemoArgs) -> Result<Outcome> {
+    demo::run(args).await
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use gpuledger_billing::catalogue::Catalogue;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::objects::{NewObject, ObjectVersion, apply as store, latest};
-use gpuledger_storage::{Role, audit, connect, state};
+use gpuledger_storage::{Db, Role, audit, connect, state};
 use gpuledger_wire::objects::{Object, parse_documents};
 use std::path::PathBuf;
 
@@ -32,16 +32,24 @@ pub(crate) async fn apply(settings: &Settings, files: &[PathBuf]) -> Result<Outc
             Err(found) => faults.extend(found.iter().map(ToString::to_string)),
         }
     }
-    let db = writer(settings).await?;
-    let mut tx = db.begin().await?;
     if !faults.is_empty() {
         faults.iter().for_each(|fault| say_err(fault));
         return Err(Usage(format!("{} faults, nothing was applied", faults.len())).into());
     }
-    let at_us = now()?.as_micros();
+    let said = store_all(&writer(settings).await?, &objects, now()?).await?;
+    said.iter().for_each(|line| say(line));
+    Ok(Outcome::Done)
+}
+
+/// Stores objects, all or none, and says of each which version it is now.
+///
+/// # Errors
+/// Prices that fit equally well (V-12), as [`Usage`]; the database.
+pub(crate) async fn store_all(db: &Db, objects: &[Object], at: Instant) -> Result<Vec<String>> {
+    let mut tx = db.begin().await?;
     let mut said = Vec::new();
-    for object in &objects {
-        let version = apply_one(&mut tx, object, at_us).await?;
+    for object in objects {
+        let version = apply_one(&mut tx, object, at.as_micros()).await?;
         let name = format!("{} {}", object.kind(), object.id());
         match version {
             Some(version) => said.push(format!("{name}: version {version}")),
@@ -55,12 +63,11 @@ pub(crate) async fn apply(settings: &Settings, files: &[PathBuf]) -> Result<Outc
     }
     let horizon = state::load(&mut tx).await?.horizon_us;
     tx.commit().await?;
-    said.iter().for_each(|line| say(line));
     // Names of products stand in the read models: they are settled anew.
     if let Some(horizon) = horizon.filter(|_| objects.iter().any(|object| matches!(object, Object::Sku(_)))) {
-        gpuledger_ledger::horizon::advance(&db, Instant::from_micros(horizon)).await?;
+        gpuledger_ledger::horizon::advance(db, Instant::from_micros(horizon)).await?;
     }
-    Ok(Outcome::Done)
+    Ok(said)
 }
 
 async fn apply_one(tx: &mut gpuledger_storage::Tx, object: &Object, at_us: i64) -> Result<Option<i32>> {

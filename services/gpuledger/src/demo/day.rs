@@ -4,13 +4,13 @@
 
 mod devices;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use devices::{Gpu, inventory};
 use gpuledger_domain::share::Share;
 use gpuledger_domain::time::{HOUR_US, Instant, MINUTE_US, SECOND_US, Window};
 use gpuledger_wire::bodies::{
-    AllocationGranted, AllocationReleased, Class, GrantUnit, MigUnit, Mode, PlacedUnit, Placement, Runtime, State,
-    UnitState,
+    AllocationGranted, AllocationReleased, Class, GrantUnit, MigUnit, Mode, PlacedUnit, Placement, Runtime,
+    State, UnitState,
 };
 use gpuledger_wire::number::{SliceIndex, Slices};
 use gpuledger_wire::share::ShareText;
@@ -29,8 +29,8 @@ const RECUT: Instant = at(12, 0);
 const ALLOCATOR: &str = "/allocators/slurm-1";
 
 /// The day.
-pub(crate) fn window() -> Window {
-    Window::hour_of(MIDNIGHT).through(at(24, 0))
+pub(crate) fn window() -> Option<Window> {
+    Window::new(MIDNIGHT, at(24, 0))
 }
 
 /// The clock of the demo: two hours after the day, when every hour of it can be posted.
@@ -62,7 +62,13 @@ struct Hold {
     reason: &'static str,
 }
 
-const fn hold(allocation: &'static str, tenant: &'static str, gpus: &'static [Gpu], from: Instant, to: Instant) -> Hold {
+const fn hold(
+    allocation: &'static str,
+    tenant: &'static str,
+    gpus: &'static [Gpu],
+    from: Instant,
+    to: Instant,
+) -> Hold {
     Hold {
         allocation,
         tenant,
@@ -94,12 +100,24 @@ const HOLDS: [Hold; 11] = [
         reason: "preempted",
         ..hold("acme-spot", "acme", &[H3], at(12, 0), at(15, 0))
     },
-    Hold { project: Some("speech"), part: Some(("3g.40gb", 0, 4)), ..hold("acme-asr", "acme", &[A0], at(3, 0), at(9, 0)) },
+    Hold {
+        project: Some("speech"),
+        part: Some(("3g.40gb", 0, 4)),
+        ..hold("acme-asr", "acme", &[A0], at(3, 0), at(9, 0))
+    },
     Hold { part: Some(("3g.40gb", 4, 4)), ..hold("cora-rank", "cora", &[A0], at(6, 0), at(18, 0)) },
-    Hold { project: Some("speech"), part: Some(("4g.40gb", 0, 4)), ..hold("acme-tts", "acme", &[A0], at(13, 0), at(17, 0)) },
+    Hold {
+        project: Some("speech"),
+        part: Some(("4g.40gb", 0, 4)),
+        ..hold("acme-tts", "acme", &[A0], at(13, 0), at(17, 0))
+    },
     Hold { part: Some(("4g.40gb", 0, 4)), ..hold("bolt-train", "bolt", &[A1], at(0, 0), at(21, 0)) },
     // Never released: its node is lost, and with it the hold ends.
-    Hold { part: Some(("1g.10gb", 6, 1)), to: None, ..hold("cora-notebook", "cora", &[A1], at(10, 0), at(22, 0)) },
+    Hold {
+        part: Some(("1g.10gb", 6, 1)),
+        to: None,
+        ..hold("cora-notebook", "cora", &[A1], at(10, 0), at(22, 0))
+    },
     Hold { project: Some("speech"), share: Some(4), ..hold("acme-chat", "acme", &[A2], at(4, 0), at(16, 0)) },
     Hold { share: Some(2), ..hold("bolt-chat", "bolt", &[A2], at(4, 0), at(16, 0)) },
 ];
@@ -134,7 +152,9 @@ pub(crate) fn events() -> Result<Vec<Event>> {
     }
     for (number, hold) in HOLDS.iter().chain([&SMOKE]).enumerate() {
         events.push(granted(hold, number)?);
-        events.extend(released(hold)?.filter(|_| !is_late(hold)));
+        if !is_late(hold) {
+            events.extend(released(hold)?);
+        }
     }
     events.sort_by_key(|event| event.time);
     Ok(events)
@@ -145,7 +165,8 @@ pub(crate) fn events() -> Result<Vec<Event>> {
 /// # Errors
 /// As [`events`].
 pub(crate) fn late() -> Result<Vec<Event>> {
-    Ok(HOLDS.iter().filter(|hold| is_late(hold)).map(released).collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    let late = HOLDS.iter().filter(|hold| is_late(hold)).map(released);
+    Ok(late.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 fn is_late(hold: &Hold) -> bool {
@@ -158,7 +179,12 @@ fn heartbeats(node: &str, until: Instant) -> Result<Vec<Event>> {
     let mut at = MIDNIGHT;
     while at <= until {
         let id = format!("inventory-{}", at.since(MIDNIGHT) / MINUTE_US);
-        events.push(Event::new(&format!("/nodes/{node}/collector"), &id, at, inventory(node, at >= RECUT)?.into())?);
+        events.push(Event::new(
+            &format!("/nodes/{node}/collector"),
+            &id,
+            at,
+            inventory(node, at >= RECUT)?.into(),
+        )?);
         at = at.plus(HEARTBEAT_US);
     }
     Ok(events)
@@ -196,15 +222,20 @@ fn unit(gpu: Gpu, hold: &Hold) -> Result<GrantUnit> {
         Ok::<_, anyhow::Error>(MigUnit {
             uuid: None,
             profile: Some(Name::new(profile)?),
-            placement: placement(start, size),
+            placement: Some(placement(start, size)?),
         })
     });
     let share = hold.share.map(|parts| ShareText(Share::new(1, parts)));
     Ok(GrantUnit::Placed(PlacedUnit { gpu: gpu.name()?, mig: mig.transpose()?, share }))
 }
 
-fn placement(start: u8, size: u8) -> Option<Placement> {
-    Some(Placement { start: SliceIndex::new(start)?, size: Slices::new(size)? })
+fn placement(start: u8, size: u8) -> Result<Placement> {
+    let start = SliceIndex::new(start).with_context(|| format!("memory slice {start}"))?;
+    Ok(Placement { start, size: slices(size)? })
+}
+
+fn slices(number: u8) -> Result<Slices> {
+    Slices::new(number).with_context(|| format!("{number} slices"))
 }
 
 #[cfg(test)]
@@ -214,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_day_is_the_last_of_october() {
-        assert_eq!(window().to_string(), "[2026-10-31T00:00:00Z, 2026-11-01T00:00:00Z)");
+        assert_eq!(window().unwrap().to_string(), "[2026-10-31T00:00:00Z, 2026-11-01T00:00:00Z)");
         assert_eq!(now().to_string(), "2026-11-01T02:00:00Z");
     }
 

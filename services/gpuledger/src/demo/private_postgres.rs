@@ -27,7 +27,7 @@ rm -f "$1/secret"
 const WATCH: &str = r#"read -r word
 [ "$word" = keep ] && exit 0
 "$0/pg_ctl" stop -s -w -t 30 -m fast -D "$1/data" >/dev/null 2>&1
-[ "$2" = keep-data ] || rm -rf "$1/data" "$1/log""#;
+[ "$2" = keep-data ] || rm -rf "$1/data" "$1/log" && rmdir "$1""#;
 /// What the server is told. The password travels in clear: it never leaves the loopback, and a SCRAM handshake in a debug build takes a
 /// tenth of a second for each connection.
 const SETTINGS: &str = "
@@ -72,10 +72,7 @@ impl PrivatePostgres {
 
     /// Where its database is.
     pub(crate) fn url(&self) -> String {
-        format!(
-            "postgres://postgres:{}@127.0.0.1:{}/postgres?sslmode=disable",
-            self.password, self.port
-        )
+        format!("postgres://postgres:{}@127.0.0.1:{}/postgres?sslmode=disable", self.password, self.port)
     }
 
     /// `PostgreSQL 15 on 127.0.0.1:40123`.

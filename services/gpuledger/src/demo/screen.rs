@@ -24,7 +24,9 @@ pub(crate) struct Step {
 impl Screen {
     /// Standard output; in colour on a terminal where `NO_COLOR` is not set.
     pub(crate) fn new() -> Self {
-        Self { colour: Self::is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
+        Self {
+            colour: Self::is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        }
     }
 
     /// Whether a person looks at standard output.
@@ -35,7 +37,11 @@ impl Screen {
     /// A heading, and a word on what follows.
     pub(crate) fn heading(self, title: &str, word: &str) {
         let title = self.paint("1", title);
-        say(&if word.is_empty() { format!("\n{title}") } else { format!("\n{title}  {}", self.paint("2", word)) });
+        say(&if word.is_empty() {
+            format!("\n{title}")
+        } else {
+            format!("\n{title}  {}", self.paint("2", word))
+        });
     }
 
     /// A line of its own.
@@ -106,9 +112,18 @@ fn padded(text: &str) -> String {
     format!("{text}{}", " ".repeat(missing))
 }
 
+/// `1 tenant`, `3 tenants`.
+pub(crate) fn count(number: usize, word: &str) -> String {
+    if number == 1 { format!("1 {word}") } else { format!("{number} {word}s") }
+}
+
 fn took(time: Duration) -> String {
     let millis = time.as_millis();
-    if millis < 1000 { format!("{millis} ms") } else { format!("{}.{} s", millis / 1000, millis % 1000 / 100) }
+    if millis < 1000 {
+        format!("{millis} ms")
+    } else {
+        format!("{}.{} s", millis / 1000, millis % 1000 / 100)
+    }
 }
 
 #[cfg(test)]
@@ -119,6 +134,11 @@ mod tests {
     fn times_are_short() {
         assert_eq!(took(Duration::from_micros(999_999)), "999 ms");
         assert_eq!(took(Duration::from_millis(12_345)), "12.3 s");
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!([0, 1, 2].map(|number| count(number, "bill")), ["0 bills", "1 bill", "2 bills"]);
     }
 
     #[test]

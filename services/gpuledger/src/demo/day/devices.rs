@@ -1,9 +1,9 @@
 //! The devices of the made-up fleet: node n1 with four whole H100, node n2 with four A100, two of them cut into MIG instances.
 
-use super::{Part, placement};
+use super::{Part, placement, slices};
 use anyhow::Result;
 use gpuledger_wire::bodies::{InventoryGpu, InventoryInstance, NodeInventory};
-use gpuledger_wire::number::{Count, Slices};
+use gpuledger_wire::number::Count;
 use gpuledger_wire::text::Name;
 
 /// One of the eight.
@@ -24,9 +24,9 @@ const ALL: [Gpu; 8] = [Gpu::H0, Gpu::H1, Gpu::H2, Gpu::H3, Gpu::A0, Gpu::A1, Gpu
 impl Gpu {
     /// Its UUID.
     pub(super) fn name(self) -> Result<Name> {
-        let (family, index) = self.place();
-        let prefix = if family == "n1" { "10010000" } else { "0a100000" };
-        Ok(Name::new(&format!("GPU-{prefix}-0000-4000-8000-00000000000{index}"))?)
+        let (node, index) = self.place();
+        let prefix = if node == "n1" { "b1000000" } else { "a1000000" };
+        Ok(Name::new(&format!("GPU-{prefix}-0000-4000-8000-{index:012}"))?)
     }
 
     /// Its node, and its place in the node's list.
@@ -73,8 +73,8 @@ fn listed(gpu: Gpu, is_recut: bool) -> Result<InventoryGpu> {
         index: Count::new(index.into()),
         model: Name::new(model)?,
         memory_bytes: Count::new(85_520_809_984),
-        compute_slices: Slices::new(7).unwrap_or(SEVEN_AT_LEAST),
-        memory_slices: Slices::new(8).unwrap_or(SEVEN_AT_LEAST),
+        compute_slices: slices(7)?,
+        memory_slices: slices(8)?,
         mig: !parts.is_empty(),
         state: Some(Name::new("ok")?),
         instances: parts.iter().map(|part| instance(index, *part)).collect::<Result<_>>()?,
@@ -83,11 +83,11 @@ fn listed(gpu: Gpu, is_recut: bool) -> Result<InventoryGpu> {
 
 fn instance(gpu: u8, (profile, start, size): Part) -> Result<InventoryInstance> {
     Ok(InventoryInstance {
-        uuid: Name::new(&format!("MIG-0a100000-000{gpu}-4000-8000-{profile:0>10}-{start}"))?,
+        uuid: Name::new(&format!("MIG-a1000000-{gpu:04}-4000-8000-{start:06}{size:06}"))?,
         profile: Name::new(profile)?,
         compute_slices: None,
         gpu_instance_id: None,
         compute_instance_id: None,
-        placement: placement(start, size),
+        placement: Some(placement(start, size)?),
     })
 }

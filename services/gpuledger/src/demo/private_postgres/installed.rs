@@ -8,8 +8,12 @@ use std::process::Command;
 /// The oldest version with everything the schema uses.
 const OLDEST: u32 = 15;
 /// Where packages put versions side by side: the folder, and what comes after each version's own folder.
-const SIDE_BY_SIDE: [(&str, &str); 4] =
-    [("/usr/lib/postgresql", "bin"), ("/usr", "bin"), ("/opt/homebrew/opt", "bin"), ("/usr/local/opt", "bin")];
+const SIDE_BY_SIDE: [(&str, &str); 4] = [
+    ("/usr/lib/postgresql", "bin"),
+    ("/usr", "bin"),
+    ("/opt/homebrew/opt", "bin"),
+    ("/usr/local/opt", "bin"),
+];
 
 /// The programs of one installed version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,12 +52,18 @@ impl Installed {
 fn folders() -> Vec<PathBuf> {
     let side_by_side = SIDE_BY_SIDE.iter().flat_map(|(root, below)| {
         let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
-        entries.filter(|entry| may_be_a_version(&entry.file_name().to_string_lossy())).map(|e| e.path().join(below))
+        entries
+            .filter(|entry| may_be_a_version(&entry.file_name().to_string_lossy()))
+            .map(move |e| e.path().join(below))
     });
     let path = std::env::var_os("PATH").unwrap_or_default();
     let config = Command::new("pg_config").arg("--bindir").output().ok();
     let configured = config.map(|said| PathBuf::from(String::from_utf8_lossy(&said.stdout).trim()));
-    side_by_side.chain(std::env::split_paths(&path)).chain(configured).filter(|bin| bin.join("initdb").is_file()).collect()
+    side_by_side
+        .chain(std::env::split_paths(&path))
+        .chain(configured)
+        .filter(|bin| bin.join("initdb").is_file())
+        .collect()
 }
 
 /// `15`, `pgsql-15` or `postgresql@15`.
@@ -69,7 +79,8 @@ fn version_in(bin: &Path) -> Option<u32> {
 
 /// The major version in `postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)`.
 fn major(said: &str) -> Option<u32> {
-    let digits: String = said.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    let digits: String =
+        said.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
 

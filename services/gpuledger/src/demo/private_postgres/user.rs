@@ -30,11 +30,14 @@ impl ServerUser {
         if id(&["-u"]) != Some(0) {
             return Ok(Self::Same);
         }
-        let found = CANDIDATES.into_iter().find_map(|name| {
-            Some(Self::Other(name.to_owned(), id(&["-u", name])?, id(&["-g", name])?))
-        });
+        let found = CANDIDATES
+            .into_iter()
+            .find_map(|name| Some(Self::Other(name.to_owned(), id(&["-u", name])?, id(&["-g", name])?)));
         let nobody = || {
-            OutOfReach("PostgreSQL refuses to run as root, and there is no user `postgres` or `nobody` to run it as".into())
+            OutOfReach(
+                "PostgreSQL refuses to run as root, and there is no user `postgres` or `nobody` to run it as"
+                    .into(),
+            )
         };
         Ok(found.ok_or_else(nobody)?)
     }
@@ -78,7 +81,11 @@ impl ServerUser {
                 return self.own(folder.with_context(|| root.display().to_string())?.keep());
             }
         }
-        Err(OutOfReach(format!("the user PostgreSQL runs as can reach neither {} nor /tmp nor /var/tmp", home.display())).into())
+        Err(OutOfReach(format!(
+            "the user PostgreSQL runs as can reach neither {} nor /tmp nor /var/tmp",
+            home.display()
+        ))
+        .into())
     }
 
     fn reaches(&self, folder: &Path) -> Result<bool> {
@@ -86,7 +93,9 @@ impl ServerUser {
             return Ok(true);
         }
         let status = self.command("test").arg("-x").arg(folder).status();
-        Ok(status.context("running runuser (package util-linux), which root needs to start PostgreSQL")?.success())
+        Ok(status
+            .context("running runuser (package util-linux), which root needs to start PostgreSQL")?
+            .success())
     }
 
     /// Makes a folder and gives it to this user alone.

@@ -19,8 +19,10 @@ ALLOCATORS = ["/allocators/slurm-1", "/allocators/k8s-1"]
 
 
 def when(us):
+    """As the product writes it, so that what passes through protobuf comes back as the same bytes."""
     whole = datetime.fromtimestamp(us // SECOND, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{whole}.{us % SECOND:06d}Z"
+    fraction = f".{us % SECOND:06d}".rstrip("0") if us % SECOND else ""
+    return f"{whole}{fraction}Z"
 
 
 class Event:

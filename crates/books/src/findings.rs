@@ -54,18 +54,19 @@ fn of_parked(row: &ParkedRow) -> Option<Finding> {
     Some(Finding { kind, subject: row.subject.clone(), since, until: None, detail })
 }
 
-/// A tenant nobody applied is metered all the same, and named.
+/// A tenant nobody applied is metered all the same, and named: owners of what is held, and of what is granted and holds nothing yet.
 fn unknown_tenants(books: &Books, ledger: &Attribution, findings: &mut Findings) {
-    for span in ledger.spans.iter().filter(|span| !books.objects.tenants.contains_key(span.tenant.as_str())) {
-        findings.add(Finding {
-            kind: Kind::UnknownTenant,
-            subject: span.tenant.to_string(),
-            since: span.window.start(),
-            until: None,
-            detail: format!(
-                "tenant {} is metered, but no `kind: Tenant` has that id: it gets no invoice",
-                span.tenant
-            ),
-        });
+    let held = ledger.spans.iter().map(|span| (&span.tenant, span.window.start()));
+    let granted = ledger.allocations.iter().map(|view| (&view.tenant, view.start));
+    for (tenant, since) in held.chain(granted) {
+        if !books.objects.tenants.contains_key(tenant.as_str()) {
+            findings.add(Finding {
+                kind: Kind::UnknownTenant,
+                subject: tenant.to_string(),
+                since,
+                until: None,
+                detail: format!("tenant {tenant} is metered, but no `kind: Tenant` has that id: it gets no invoice"),
+            });
+        }
     }
 }

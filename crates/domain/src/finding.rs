@@ -129,26 +129,34 @@ pub struct Finding {
     pub detail: String,
 }
 
-/// Findings, one per kind and subject: a second one widens the first.
+/// Details that one finding spells out; further ones are counted only.
+const MOST_DETAILS: usize = 8;
+
+/// Findings, one per kind and subject: a second one widens the first and adds its detail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Findings(BTreeMap<(Kind, String), Finding>);
+pub struct Findings(BTreeMap<(Kind, String), Standing>);
+
+/// What stands under one kind and subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Standing {
+    since: Instant,
+    until: Option<Instant>,
+    /// Each detail once, with the earliest instant it was found for.
+    details: BTreeMap<String, Instant>,
+}
 
 impl Findings {
-    /// Adds a finding, or widens the one that stands.
+    /// Adds a finding, or widens the one that stands. The order of adding changes nothing.
     pub fn add(&mut self, finding: Finding) {
-        let key = (finding.kind, finding.subject.clone());
-        let Some(standing) = self.0.get_mut(&key) else {
-            self.0.insert(key, finding);
-            return;
-        };
-        if finding.since < standing.since {
-            standing.detail = finding.detail;
-        }
-        standing.since = standing.since.min(finding.since);
-        standing.until = match (standing.until, finding.until) {
-            (Some(a), Some(b)) => Some(a.max(b)),
-            _ => None,
-        };
+        let Finding { kind, subject, since, until, detail } = finding;
+        let standing = self.0.entry((kind, subject)).or_insert_with(|| Standing {
+            since,
+            until,
+            details: BTreeMap::new(),
+        });
+        standing.since = standing.since.min(since);
+        standing.until = standing.until.zip(until).map(|(a, b)| a.max(b));
+        standing.details.entry(detail).and_modify(|first| *first = (*first).min(since)).or_insert(since);
     }
 
     /// Adds all of `more`.
@@ -158,6 +166,66 @@ impl Findings {
 
     /// All of them, by kind and subject.
     pub fn into_vec(self) -> Vec<Finding> {
-        self.0.into_values().collect()
+        let finding = |((kind, subject), standing): ((Kind, String), Standing)| Finding {
+            kind,
+            subject,
+            since: standing.since,
+            until: standing.until,
+            detail: spelled_out(standing.details),
+        };
+        self.0.into_iter().map(finding).collect()
+    }
+}
+
+/// Details in order of time, the later ones of many as a number.
+fn spelled_out(details: BTreeMap<String, Instant>) -> String {
+    let mut details: Vec<(Instant, String)> = details.into_iter().map(|(text, at)| (at, text)).collect();
+    details.sort();
+    let more = details.len().saturating_sub(MOST_DETAILS);
+    let mut texts: Vec<String> = details.into_iter().take(MOST_DETAILS).map(|(_, text)| text).collect();
+    if more > 0 {
+        texts.push(format!("and {more} more"));
+    }
+    texts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contested(second: i64, detail: &str) -> Finding {
+        let at = |second: i64| Instant::from_micros(second * 1_000_000);
+        Finding {
+            kind: Kind::Contested,
+            subject: "a-3".to_owned(),
+            since: at(second),
+            until: Some(at(second + 1)),
+            detail: detail.to_owned(),
+        }
+    }
+
+    fn all(findings: &[Finding]) -> Vec<Finding> {
+        let mut all = Findings::default();
+        all.extend(findings.iter().cloned());
+        all.into_vec()
+    }
+
+    #[test]
+    fn one_finding_names_all_that_was_found_in_whatever_order() {
+        let found = [contested(2, "held by a-2"), contested(1, "held by a-10"), contested(3, "held by a-1")];
+        let one = all(&found);
+        assert_eq!(one.len(), 1);
+        assert_eq!(one[0].detail, "held by a-10; held by a-2; held by a-1");
+        assert_eq!((one[0].since, one[0].until), (contested(1, "").since, contested(3, "").until));
+        let backwards: Vec<Finding> = found.iter().rev().cloned().collect();
+        assert_eq!(all(&backwards), one);
+    }
+
+    #[test]
+    fn the_same_detail_stands_once_and_many_are_counted() {
+        let same = all(&[contested(1, "held by a-1"), contested(5, "held by a-1")]);
+        assert_eq!(same[0].detail, "held by a-1");
+        let many: Vec<Finding> = (0..11).map(|n| contested(n, &format!("held by b-{n}"))).collect();
+        assert!(all(&many)[0].detail.ends_with("held by b-7; and 3 more"));
     }
 }

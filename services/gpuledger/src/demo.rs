@@ -238,7 +238,7 @@ impl Stage {
         books::print_usage(screen, &standing, chapter.window);
         books::print_findings(screen, &self.db, &standing).await?;
         bills.print(screen);
-        bills.print_one(screen, chapter.tenant.as_deref());
+        bills.print_one(screen, &self.db, chapter.tenant.as_deref()).await?;
         let first = bills.first(chapter.tenant.as_deref());
         let tenant = first.map(|(document, _)| document.tenant.clone());
         if let Some(tenant) =

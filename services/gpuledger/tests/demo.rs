@@ -1,5 +1,7 @@
 //! `gpuledger demo`, run as a person runs it: twice, on the built-in day and on a file, kept and killed.
 
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests are tests too")]
+
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -116,6 +118,8 @@ fn check_day(printed: &str) {
         "critical contested cora-eval",
         "warning lost_node n2",
         // 22.5 × 2.40 + 3 × 1.20 + 6 × 0.70 + 4 × 0.80 + 3 × 1.60 = 69.80; 19 % of it is 13.262.
+        "4 vision h100-80gb-hbm3 on_demand 22 h 30 min 81000 2.40 54.00",
+        "81000 s × 2.40 EUR per hour ÷ 3600 = 54",
         "GC-2026-0001 acme 2026-10 69.80 13.26 83.06 EUR issued",
         // 18 × 2.60 + 21 × 0.90 + 6 × 1.80.
         "GC-2026-0002 bolt 2026-10 76.50 – 76.50 USD issued",

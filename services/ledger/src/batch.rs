@@ -105,14 +105,14 @@ async fn apply_together(
     let mut keys = keys_of_batch(incoming);
     loop {
         hold(tx, &keys).await?;
-        let (applied, scope) = take_in(tx, incoming, now, context).await?;
+        let (applied, seeds) = take_in(tx, incoming, now, context).await?;
+        // Before the first horizon nothing is posted. Whoever sets it takes every lock first, and then finds these facts.
+        let Some(horizon) = state::load(tx).await?.horizon_us.map(Instant::from_micros) else { return Ok(applied) };
+        let scope = gather(tx, &seeds).await?;
         let needed: BTreeSet<i32> =
             scope.subjects.iter().map(|subject| key_of(subject)).chain(keys.iter().copied()).collect();
         if needed.is_subset(&keys) {
-            let horizon = state::load(tx).await?.horizon_us.map(Instant::from_micros);
-            if let Some(horizon) = horizon {
-                settle(tx, &scope, context, horizon).await?;
-            }
+            settle(tx, &scope, context, horizon).await?;
             return Ok(applied);
         }
         // What stands already leads further than the batch itself names: begin again with all locks, lowest first.
@@ -146,12 +146,13 @@ pub(crate) async fn settle(
     models::replace(tx, &ledger, scope).await
 }
 
+/// Takes a batch in; with its subjects' locks held. Returns the subjects of new facts.
 async fn take_in(
     tx: &mut Tx,
     incoming: &[Incoming],
     now: Instant,
     context: &BatchContext,
-) -> Result<(Applied, Scope), LedgerError> {
+) -> Result<(Applied, BTreeSet<String>), LedgerError> {
     let mut applied = Applied::default();
     let mut admitted: Vec<(&Incoming, &Event)> = Vec::new();
     let mut windows: Vec<(&Incoming, &Event)> = Vec::new();
@@ -185,8 +186,7 @@ async fn take_in(
     applied.tally.repeated += counted.repeated;
     applied.newest = applied.newest.max(counted.newest);
     applied.tally.parked += parking::park(tx, &parked, now).await?;
-    let scope = gather(tx, &seeds).await?;
-    Ok((applied, scope))
+    Ok((applied, seeds))
 }
 
 fn new_fact(event: &Event, now: Instant) -> NewFact {

@@ -136,17 +136,9 @@ async fn move_offsets(tx: &mut Tx, group: &str, batch: &Batch) -> Result<(), Sto
 
 fn incoming(message: &Message) -> Incoming {
     let payload = message.payload.as_deref().unwrap_or_default();
-    Incoming {
-        event: decode_binary(&message.headers, payload),
-        origin: format!("{}/{}/{}", message.partition.topic, message.partition.partition, message.offset),
-        raw: structured(message).unwrap_or_else(|| payload.to_vec()),
-        not_entitled: None,
-        retry_of: None,
-    }
-}
-
-/// What is parked is kept in a form that can be read again by itself: binary records lose their headers otherwise.
-fn structured(message: &Message) -> Option<Vec<u8>> {
-    let event = decode_binary(&message.headers, message.payload.as_deref()?).ok()?;
-    Some(gpuledger_wire::encode_structured(&event))
+    let event = decode_binary(&message.headers, payload);
+    // What cannot be read as an event is kept as it came; the headers are in the log of the topic.
+    let raw = event.is_err().then(|| payload.to_vec());
+    let Partition { topic, partition } = &message.partition;
+    Incoming { event, origin: format!("{topic}/{partition}/{}", message.offset), raw, not_entitled: None, retry_of: None }
 }

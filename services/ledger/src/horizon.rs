@@ -37,11 +37,15 @@ pub async fn settle_touched(db: &Db) -> Result<(), LedgerError> {
     let mut tx = db.begin().await?;
     let marked = touched::any(&mut tx).await?;
     closes::hold_open(&mut tx).await?;
-    let horizon = state::load(&mut tx).await?.horizon_us.map(Instant::from_micros);
-    let Some(horizon) = horizon.filter(|_| marked) else { return Ok(tx.rollback().await?) };
+    if !marked {
+        return Ok(tx.rollback().await?);
+    }
     // Locks come before marks, as in a batch: the other way round a batch that holds a lock and adds a mark would wait for this one in a circle.
     // What the nodes lead to is known only once it is read, so every lock is taken.
     hold(&mut tx, &all_keys()).await?;
+    // Read behind the locks: another process may just have moved it, and posting at an older one would go back.
+    let horizon = state::load(&mut tx).await?.horizon_us.map(Instant::from_micros);
+    let Some(horizon) = horizon else { return Ok(tx.rollback().await?) };
     let nodes = touched::take(&mut tx).await?;
     let context = context(&mut tx).await?;
     let seeds = nodes.iter().map(|node| format!("node:{node}")).collect();

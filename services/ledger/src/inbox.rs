@@ -48,7 +48,7 @@ async fn read(tx: &mut Tx, item: Item) -> Result<Incoming, LedgerError> {
         event,
         origin: format!("http:{}", item.principal),
         not_entitled,
-        raw: item.body,
+        raw: Some(item.body),
         retry_of: None,
     })
 }

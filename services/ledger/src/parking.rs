@@ -35,7 +35,7 @@ fn row(incoming: &Incoming, parking: &Parking, now: Instant) -> NewParked {
         at_us: at.map(Instant::as_micros),
         received_at_us: now.as_micros(),
         origin: incoming.origin.clone(),
-        body: incoming.raw.clone(),
+        body: incoming.kept(),
         retry_of: incoming.retry_of,
     }
 }

@@ -9,7 +9,7 @@ use gpuledger_storage::{Db, retry, state};
 use std::io::BufRead;
 
 /// Events of one transaction.
-const BATCH_EVENTS: usize = 2_000;
+const BATCH_EVENTS: usize = 10_000;
 /// A line longer than this is not read into memory whole; the event is refused with its place.
 const LINE_BYTES_MAX: u64 = 2 * 1024 * 1024;
 

@@ -13,12 +13,14 @@ use gpuledger_telemetry::metrics::Metrics;
 use gpuledger_telemetry::names::{LEDGER_FACTS, LEDGER_HORIZON, LEDGER_PARKED, LEDGER_WINDOWS};
 use gpuledger_telemetry::shutdown::Shutdown;
 use prometheus::{IntCounterVec, IntGauge};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often the inbox is looked at even where no notice came.
 const INBOX_EVERY: Duration = Duration::from_millis(500);
 /// How often what telemetry touched is settled.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
+/// Settling holds every lock, so it rests so many times as long as it took: batches get the rest of the time.
+const SETTLE_REST: u32 = 4;
 /// How often the horizon follows the clock.
 const HORIZON_EVERY: Duration = Duration::from_secs(30);
 /// Pause after a failure that may pass.
@@ -138,12 +140,15 @@ impl Ticking {
     }
 
     async fn settle(self, shutdown: Shutdown) {
-        while !ended(&shutdown, SETTLE_EVERY).await {
+        let mut pause = SETTLE_EVERY;
+        while !ended(&shutdown, pause).await {
+            let began = Instant::now();
             if let Err(error) = horizon::settle_touched(&self.db).await
                 && self.failed(&error, &shutdown).await
             {
                 return;
             }
+            pause = SETTLE_EVERY.max(began.elapsed() * SETTLE_REST);
         }
     }
 

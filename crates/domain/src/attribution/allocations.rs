@@ -417,7 +417,7 @@ struct Units<'u, 'a> {
 impl<'a> Units<'_, 'a> {
     fn build(mut self, placed: &[(&'a Fact, &'a Placed)]) -> Vec<Unit> {
         let mut devices: Vec<(&Fact, &PlacedUnit)> = Vec::new();
-        let mut seen = BTreeSet::new();
+        let mut seen: BTreeSet<_> = self.granted_devices().map(|unit| self.identity(unit)).collect();
         for (fact, placed) in placed {
             for unit in &placed.units {
                 if seen.insert(self.identity(unit)) {
@@ -438,7 +438,7 @@ impl<'a> Units<'_, 'a> {
                     let mut filled = 0;
                     while filled < *count {
                         let Some((_, device)) = devices.next() else { break };
-                        self.placed(index + filled, device, *share, Some(sku.clone()));
+                        self.placed(index + filled, device, share.or(device.share), Some(sku.clone()));
                         filled += 1;
                     }
                     self.unplaced(index + filled, count - filled, *share, sku);
@@ -451,6 +451,14 @@ impl<'a> Units<'_, 'a> {
             self.note(Kind::PlacementMismatch, fact.at, &detail);
         }
         self.units
+    }
+
+    /// Devices that the grant names itself: a node that confirms one fills no unplaced unit with it.
+    fn granted_devices(&self) -> impl Iterator<Item = &'a PlacedUnit> + use<'a> {
+        self.allocation.grant.units.iter().filter_map(|unit| match unit {
+            GrantUnit::Placed(placed) => Some(placed),
+            GrantUnit::Unplaced { .. } => None,
+        })
     }
 
     fn unplaced(&mut self, index: u32, count: u32, share: Option<Share>, sku: SkuId) {

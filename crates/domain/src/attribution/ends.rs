@@ -22,6 +22,7 @@ pub(super) fn settle(
         }
         note_unconfirmed(allocation, devices, life, findings);
         note_late_transfers(allocation, findings);
+        note_gone_at_once(allocation, findings);
     }
     for (node, last) in life.lost_nodes() {
         findings.add(Finding {
@@ -110,6 +111,21 @@ fn note_unconfirmed(
                 ),
             });
         }
+    }
+}
+
+/// A snapshot lacks it and nothing but its grant ever named it: it ended where it started.
+fn note_gone_at_once(allocation: &Allocation<'_>, findings: &mut Findings) {
+    let lacking = allocation.released.is_none() && !allocation.lacked_by.is_empty();
+    let at_once = |unit: &Unit| !unit.open && unit.end <= allocation.start;
+    if lacking && !allocation.ends_before_start && allocation.units.iter().all(at_once) {
+        findings.add(Finding {
+            kind: Kind::ZeroLength,
+            subject: allocation.id.to_string(),
+            since: allocation.start,
+            until: None,
+            detail: format!("allocation {} was granted, and no later snapshot names it", allocation.id),
+        });
     }
 }
 

@@ -10,6 +10,5 @@ mod group;
 mod offsets;
 mod publish;
 mod restart;
-mod speed;
 mod support;
 mod topics;

@@ -17,8 +17,6 @@ use std::time::Duration;
 const TOKEN_TTL: Duration = Duration::from_hours(12);
 /// How long the demo waits for its own answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Lines of an answer before it is cut.
-const MOST_LINES: usize = 32;
 
 /// The running API.
 pub(crate) struct Address {
@@ -76,12 +74,7 @@ impl Address {
         let (path, token) = (self.path.clone(), self.token.clone());
         let answer = tokio::task::spawn_blocking(move || get(address, &path, &token)).await??;
         screen.note(&format!("answers, for {tenant} alone, as its token and row security say:"));
-        let pretty = serde_json::to_string_pretty(&answer)?;
-        pretty.lines().take(MOST_LINES).for_each(|line| screen.line(line));
-        let more = pretty.lines().count().saturating_sub(MOST_LINES);
-        if more > 0 {
-            screen.note(&format!("… and {more} lines more"));
-        }
+        screen.lines(&serde_json::to_string_pretty(&answer)?);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use crate::table;
 use anyhow::Result;
 use gpuledger_billing::document::Document;
 use gpuledger_billing::render::{html, table as bill_table};
-use gpuledger_billing::{Issue, Refused, close_period, issue, list};
+use gpuledger_billing::{Issue, Refused, close_period, explain, issue, list};
 use gpuledger_domain::rating::Period;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::Db;
@@ -114,12 +114,21 @@ impl Bills {
             .collect()
     }
 
-    /// Prints one bill, if there is one.
-    pub(crate) fn print_one(&self, screen: Screen, tenant: Option<&str>) {
-        if let Some((document, _)) = self.first(tenant) {
-            screen.heading("One of them", "");
-            screen.line(bill_table(document).trim_end());
+    /// Prints one bill, if there is one, and why its largest line is what it is.
+    ///
+    /// # Errors
+    /// The database.
+    pub(crate) async fn print_one(&self, screen: Screen, db: &Db, tenant: Option<&str>) -> Result<()> {
+        let Some((document, _)) = self.first(tenant) else { return Ok(()) };
+        screen.heading("One of them", "");
+        screen.line(bill_table(document).trim_end());
+        let largest =
+            document.lines.iter().max_by_key(|line| parse_decimal(&line.amount).unwrap_or_default());
+        if let Some(line) = largest {
+            screen.heading("Why its largest line is what it is", &format!("gpuledger why {}", line.id));
+            screen.lines(explain(db, &line.id).await?.text().trim_end());
         }
+        Ok(())
     }
 }
 

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 /// Columns of a step's text before its time.
 const WIDTH: usize = 88;
+/// Lines of a text before it is cut.
+const MOST_LINES: usize = 32;
 
 /// Where the demo prints.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +49,15 @@ impl Screen {
     /// A line of its own.
     pub(crate) fn line(self, text: &str) {
         say(text);
+    }
+
+    /// A text of several lines; what is too much of it is left out.
+    pub(crate) fn lines(self, text: &str) {
+        text.lines().take(MOST_LINES).for_each(|line| self.line(line));
+        let more = text.lines().count().saturating_sub(MOST_LINES);
+        if more > 0 {
+            self.note(&format!("… and {} more", count(more, "line")));
+        }
     }
 
     /// A side note.

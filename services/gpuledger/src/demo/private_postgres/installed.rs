@@ -16,7 +16,7 @@ const SIDE_BY_SIDE: [(&str, &str); 4] = [
 ];
 
 /// The programs of one installed version.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Installed {
     /// Its major version.
     pub(super) version: u32,
@@ -31,7 +31,6 @@ impl Installed {
     /// [`OutOfReach`], with what to install, where there is none.
     pub(super) fn newest() -> Result<Self> {
         let found = folders().into_iter().filter_map(|bin| Some(Self { version: version_in(&bin)?, bin }));
-        let newest = found.filter(|one| one.version >= OLDEST).max();
         let missing = || {
             OutOfReach(format!(
                 "no PostgreSQL {OLDEST} or newer is installed, and the demo brings its own server up: \
@@ -39,7 +38,12 @@ impl Installed {
                  `brew install postgresql@17` on macOS"
             ))
         };
-        Ok(newest.ok_or_else(missing)?)
+        Ok(Self::best(found).ok_or_else(missing)?)
+    }
+
+    /// The newest that is new enough; of equals the first.
+    fn best(found: impl DoubleEndedIterator<Item = Self>) -> Option<Self> {
+        found.filter(|one| one.version >= OLDEST).rev().max_by_key(|one| one.version)
     }
 
     /// One of its programs.
@@ -106,8 +110,10 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_version_is_taken() {
+    fn the_newest_version_is_taken_and_of_equals_the_first() {
         let at = |version, bin: &str| Installed { version, bin: bin.into() };
-        assert_eq!([at(9, "/z"), at(17, "/a"), at(15, "/b")].into_iter().max(), Some(at(17, "/a")));
+        let found = [at(15, "/a"), at(17, "/b"), at(17, "/c"), at(9, "/d")];
+        assert_eq!(Installed::best(found.into_iter()), Some(at(17, "/b")));
+        assert_eq!(Installed::best([at(14, "/a")].into_iter()), None);
     }
 }

@@ -1,0 +1,61 @@
+"""Whether two ledgers are equal: every table that the events make, and what the commands say."""
+import hashlib
+import re
+
+# Everything but what tells only when and in which batch something came: sequence numbers, revisions, origins.
+TABLES = {
+    "fact": "SELECT source, id, type, at_us, received_at_us, rule_set, encode(digest, 'hex'), encode(body, 'escape') FROM fact",
+    "identity": "SELECT source, id, encode(digest, 'hex') FROM identity",
+    "fact_subject": "SELECT s.subject, f.source, f.id FROM fact_subject AS s JOIN fact AS f ON f.seq = s.fact_seq",
+    "audit_pending": "SELECT p.kind, p.recorded_at_us, encode(p.body, 'escape') FROM audit_pending AS p WHERE p.fact_seq IS NOT NULL",
+    "parked": "SELECT reason, detail, source, id, subject, at_us, received_at_us FROM parked",
+    "telemetry_stream": "SELECT node, stream, ranges FROM telemetry_stream",
+    "telemetry_window": "SELECT node, stream, sequence, end_us, encode(body, 'escape') FROM telemetry_window",
+    "telemetry_hour": "SELECT node, gpu, placement_start, placement_size, owner, hour_us, sm_active_us, memory_byte_us, memory_bytes_max, "
+                      "energy_mj, covered_us, quality FROM telemetry_hour",
+    "node_alive": "SELECT node, hour_us, first_us, last_us FROM node_alive",
+    "usage_span": "SELECT * FROM usage_span",
+    "allocation": "SELECT * FROM allocation",
+    # The last revision stands; how many there were depends on the batches.
+    "journal": "SELECT DISTINCT ON (gpu, hour_us) gpu, hour_us, capacity, encode(digest, 'hex') FROM journal ORDER BY gpu, hour_us, revision DESC",
+    "entry": "SELECT gpu, hour_us, start_us, end_us, account, tenant, project, allocation, unit, memory_mask, compute_slices, "
+             "sum(sign * part_us) FROM entry GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 HAVING sum(sign * part_us) <> 0",
+    "ledger_state": "SELECT horizon_us, clock_us FROM ledger_state",
+}
+# Parked events are numbered as they come.
+NUMBER = re.compile(r"parked as number \d+: ")
+GROUPS = ["tenant", "tenant,sku,class", "allocation", "node,hour", "tenant,project,day"]
+
+
+def of_table(ledger, query):
+    """(rows, digest): the rows as text, sorted by their bytes."""
+    rows = ledger.sql(f"SELECT count(*), md5(COALESCE(string_agg(md5(r::TEXT), '' ORDER BY md5(r::TEXT) COLLATE \"C\"), '')) FROM ({query}) AS r")
+    return int(rows[0][0]), rows[0][1]
+
+
+def reports(begin, clock):
+    """The commands whose output must be the same bytes."""
+    window = ["--from", begin, "--to", clock, "--format", "json"]
+    yield "ledger balance", ["ledger", "balance", *window]
+    for keys in GROUPS:
+        yield f"usage by {keys}", ["usage", *window, "--group-by", keys]
+    yield "findings", ["findings", "--format", "json"]
+
+
+def differences(one, other, begin, clock):
+    """What differs, one line each; (compared, lines, counts by table)."""
+    wrong, counts, compared = [], {}, 0
+    for table, query in TABLES.items():
+        (rows, digest), (others, other_digest) = of_table(one, query), of_table(other, query)
+        counts[table] = rows
+        compared += 1
+        if rows != others:
+            wrong.append(f"table {table}: {rows} rows, undisturbed {others}")
+        elif digest != other_digest:
+            wrong.append(f"table {table}: {rows} rows in both, other contents")
+    for name, words in reports(begin, clock):
+        said, expected = (NUMBER.sub("", ledger.call(*words)) for ledger in (one, other))
+        compared += 1
+        if said != expected:
+            wrong.append(f"{name}: {hashlib.sha256(said.encode()).hexdigest()[:12]}, undisturbed {hashlib.sha256(expected.encode()).hexdigest()[:12]}")
+    return compared, wrong, counts

@@ -42,3 +42,9 @@ accept: ## one named check for each bar of the issues, as a table: bar, figure, 
 .PHONY: soak
 soak: ## the long form of the random suites: 10,000 cases (SOAK_CASES=n, SOAK_SEED=n)
 	SOAK_CASES=$${SOAK_CASES:-10000} cargo test --locked -p gpuledger-tests properties -- --nocapture
+
+.PHONY: chaos
+chaos: ## kill consumers and the broker while events flow, and compare with a calm run; a small one is in `make test`
+	@$(LOCAL)/install.sh
+	cargo build --locked -p gpuledger
+	@$$($(LOCAL)/python.sh) tests/chaos $(CHAOS)

@@ -157,8 +157,19 @@ jars_end() {
             kill -s KILL "$pid"
             ended "$pid" "$CONFIG" 10
         fi
+        until_silent "$(cat "$DIR/port")"
     fi
     rm -f "$DIR/pid"
+}
+
+# until_silent PORT: a killed broker's listener outlives its command line by a moment; who starts again within it would find the
+# port taken and move to another, where no client looks.
+until_silent() {
+    local n
+    for n in $(seq 1 50); do
+        listening "$1" || return 0
+        sleep 0.1
+    done
 }
 
 # ---- by container -------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ main() {
     # All at once, so that the program and the tests agree on the features of what both build upon.
     cargo build --locked --workspace --all-targets
     cargo test --locked --workspace
+    FRESH_DB="$HERE/postgres.sh fresh-db" DROP_DB="$HERE/postgres.sh drop-db" GPULEDGER=$ROOT/target/debug/gpuledger \
+        "$("$HERE/python.sh")" tests/scenarios/run.py
     "$HERE/scenarios.sh" ledger
     "$HERE/scenarios.sh" billing
     echo "all tests passed"

@@ -6,6 +6,7 @@
 Exit 0 only when every bar looked at was held."""
 import sys
 
+import chaos  # noqa: F401 (registers its bar)
 import frame
 import database  # noqa: F401 (registers its bars)
 import hostile  # noqa: F401 (registers its bars)

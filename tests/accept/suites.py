@@ -2,6 +2,7 @@
 import os
 import re
 import subprocess
+import sys
 
 from frame import Short, Skipped, bar
 from product import LOCAL, LONG, ROOT, last_line, run, shared
@@ -25,6 +26,18 @@ def scenarios_ledger():
 @bar("scenarios-billing", "billing examples 01, 06, 26")
 def scenarios_billing():
     return scenarios("billing")
+
+
+@bar("examples-own", "our own worked examples of the rules: in order, shuffled and doubled, backwards")
+def examples_own():
+    env = {**os.environ, "FRESH_DB": f"{LOCAL}/postgres.sh fresh-db", "DROP_DB": f"{LOCAL}/postgres.sh drop-db",
+           "GPULEDGER": str(ROOT / "target/debug/gpuledger")}
+    done = subprocess.run([sys.executable, str(ROOT / "tests/scenarios/run.py")], env=env, cwd=ROOT, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=4 * LONG)
+    if done.returncode:
+        print(done.stdout)
+        raise Short(last_line(done.stdout))
+    return last_line(done.stdout)
 
 
 def cargo(*words, env=None, figure=r"test result: (.*)"):

@@ -65,7 +65,9 @@ fn unknown_tenants(books: &Books, ledger: &Attribution, findings: &mut Findings)
                 subject: tenant.to_string(),
                 since,
                 until: None,
-                detail: format!("tenant {tenant} is metered, but no `kind: Tenant` has that id: it gets no invoice"),
+                detail: format!(
+                    "tenant {tenant} is metered, but no `kind: Tenant` has that id: it gets no invoice"
+                ),
             });
         }
     }

@@ -107,7 +107,9 @@ async fn apply_together(
         hold(tx, &keys).await?;
         let (applied, seeds) = take_in(tx, incoming, now, context).await?;
         // Before the first horizon nothing is posted. Whoever sets it takes every lock first, and then finds these facts.
-        let Some(horizon) = state::load(tx).await?.horizon_us.map(Instant::from_micros) else { return Ok(applied) };
+        let Some(horizon) = state::load(tx).await?.horizon_us.map(Instant::from_micros) else {
+            return Ok(applied);
+        };
         let scope = gather(tx, &seeds).await?;
         let needed: BTreeSet<i32> =
             scope.subjects.iter().map(|subject| key_of(subject)).chain(keys.iter().copied()).collect();

@@ -140,5 +140,11 @@ fn incoming(message: &Message) -> Incoming {
     // What cannot be read as an event is kept as it came; the headers are in the log of the topic.
     let raw = event.is_err().then(|| payload.to_vec());
     let Partition { topic, partition } = &message.partition;
-    Incoming { event, origin: format!("{topic}/{partition}/{}", message.offset), raw, not_entitled: None, retry_of: None }
+    Incoming {
+        event,
+        origin: format!("{topic}/{partition}/{}", message.offset),
+        raw,
+        not_entitled: None,
+        retry_of: None,
+    }
 }

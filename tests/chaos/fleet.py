@@ -25,6 +25,11 @@ def when(us):
     return f"{whole}{fraction}Z"
 
 
+def number(value):
+    """Above 2^53 as text."""
+    return value if value <= 1 << 53 else str(value)
+
+
 class Event:
     """One event, and when it is delivered."""
     __slots__ = ("at", "due", "kind", "source", "id", "data")
@@ -233,7 +238,7 @@ class Fleet:
     def window(self, node, start, stream, sequence):
         draw, (whole, cut) = self.random, gpus_of(node)
         unit = {"gpu": whole, "sm_active_us": draw.randrange(0, WINDOW), "memory_bytes_max": draw.randrange(0, MODEL["memory_bytes"]),
-                "memory_byte_us": str(draw.randrange(0, MODEL["memory_bytes"]) * WINDOW), "energy_mj": draw.randrange(0, 7_000_000),
+                "memory_byte_us": number(draw.randrange(0, MODEL["memory_bytes"]) * WINDOW), "energy_mj": draw.randrange(0, 7_000_000),
                 "covered_us": WINDOW, "quality": {"sm_active_us": "interval_mean", "energy_mj": "driver_counter"}}
         profile = CUTTING[sequence % len(CUTTING)]
         piece = {"gpu": cut, "placement": {"start": profile[1], "size": profile[2]}, "covered_us": WINDOW - draw.randrange(0, 1000),

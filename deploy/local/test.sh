@@ -17,6 +17,7 @@ main() {
         "$("$HERE/python.sh")" tests/scenarios/run.py
     "$HERE/scenarios.sh" ledger
     "$HERE/scenarios.sh" billing
+    "$("$HERE/python.sh")" tests/chaos --share
     echo "all tests passed"
 }
 

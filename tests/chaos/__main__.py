@@ -4,11 +4,13 @@
     python3 tests/chaos --share                   a small one, as in `make test`
     python3 tests/chaos --facts N --windows N --kills N --restarts N --seed N
 
-Two consumers of one group read; one at a time is held at a failpoint and killed with SIGKILL, at least half of the times
-inside a transaction that the server sees open. Then every table and report is compared with those of a second database
+Two consumers of one group read; one of them is held at a failpoint and killed with SIGKILL again and again, at least half of
+the times inside a transaction that the server sees open. Then every table and report is compared with those of a second database
 that took the same file by `replay`, undisturbed. The last line is `RESULT chaos key=value …`."""
 import argparse
+import contextlib
 import fcntl
+import os
 import random
 import shutil
 import sys
@@ -49,20 +51,24 @@ class Run:
         events = folder / "events.ndjson"
         facts, windows, clock, begin = fleet.write(events, o.seed, o.facts, o.windows)
         say(f"seed {o.seed}: {facts} lines of facts ({o.facts} different), {windows} of windows ({o.windows} different), clock {clock}")
-        self.broker = Broker()
-        bootstrap = self.broker.start()
-        calm = Ledger(binary, clock)
-        rough = Ledger(binary, clock, {"KAFKA_BOOTSTRAP": bootstrap, "GPULEDGER_KAFKA_TOPIC_PREFIX": f"chaos{int(time.time())}.",
-                                       "GPULEDGER_KAFKA_SESSION_SECONDS": str(SESSION)})
-        self.members = [Member(name, rough, folder) for name in ("ledger-0", "ledger-1")]
-        self.feed = None
-        try:
+        with contextlib.ExitStack() as undo:
+            self.broker = Broker()
+            undo.callback(self.broker.stop)
+            bootstrap = self.broker.start()
+            calm = self.ledger(undo, binary, clock)
+            rough = self.ledger(undo, binary, clock, {
+                "GPULEDGER_KAFKA_BOOTSTRAP": bootstrap, "GPULEDGER_KAFKA_TOPIC_PREFIX": f"chaos{int(time.time())}.",
+                "GPULEDGER_KAFKA_SESSION_SECONDS": str(SESSION)})
             began = time.monotonic()
             calm.call("replay", events, "--as-of", clock)
             undisturbed = time.monotonic() - began
             say(f"undisturbed by replay: {undisturbed:.0f} s")
             began = time.monotonic()
+            self.members = [Member(name, rough, folder) for name in ("ledger-0", "ledger-1")]
+            for member in self.members:
+                undo.callback(member.end)
             self.feed = Feed(rough, events, facts + windows, folder / "publish.log")
+            undo.callback(self.feed.end)
             self.disturb(facts + windows)
             self.feed.finish()
             self.drained(rough, facts, windows)
@@ -71,15 +77,12 @@ class Run:
                 self.clean_ends += 1
             took = time.monotonic() - began
             return self.judge(calm, rough, (facts, windows), (begin, clock), (undisturbed, took))
-        finally:
-            for member in self.members:
-                member.end()
-            if self.feed:
-                self.feed.end()
-            self.broker.stop()
-            if not o.keep:
-                calm.drop()
-                rough.drop()
+
+    def ledger(self, undo, *about):
+        ledger = Ledger(*about)
+        if not self.options.keep:
+            undo.callback(ledger.drop)
+        return ledger
 
     # ---- disturbing ----
 
@@ -218,6 +221,7 @@ def arguments():
     parser.add_argument("--keep", action="store_true", help="keep databases and logs")
     parser.add_argument("--binary", type=Path, default=ROOT / "target" / "debug" / "gpuledger")
     options = parser.parse_args()
+    options.binary = options.binary.resolve()
     if options.share:
         options.facts, options.windows, options.kills, options.restarts = 2_000, 10_000, 6, 1
     return options
@@ -229,6 +233,10 @@ def main():
     with open(STATE / "lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         folder = Path(tempfile.mkdtemp(prefix="run-", dir=STATE))
+        # Settings of the user's own say nothing here.
+        for name in [name for name in os.environ if name.startswith("GPULEDGER_")]:
+            del os.environ[name]
+        os.chdir(folder)
         try:
             equal = Run(options, folder).go()
         except Failed as e:

@@ -42,6 +42,10 @@ def reports(begin, clock):
     yield "findings", ["findings", "--format", "json"]
 
 
+def digest_of(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
 def differences(one, other, begin, clock):
     """What differs, one line each; (compared, lines, counts by table)."""
     wrong, counts, compared = [], {}, 0
@@ -57,5 +61,5 @@ def differences(one, other, begin, clock):
         said, expected = (NUMBER.sub("", ledger.call(*words)) for ledger in (one, other))
         compared += 1
         if said != expected:
-            wrong.append(f"{name}: {hashlib.sha256(said.encode()).hexdigest()[:12]}, undisturbed {hashlib.sha256(expected.encode()).hexdigest()[:12]}")
+            wrong.append(f"{name}: digest {digest_of(said)}, undisturbed {digest_of(expected)}")
     return compared, wrong, counts

@@ -13,8 +13,10 @@ mod order;
 mod paint;
 mod spans;
 mod states;
+mod timeline;
+mod units;
 
-pub use paint::{GpuTimeline, Holder, Piece, Segment};
+pub use timeline::{GpuTimeline, Holder, Piece, Segment};
 
 use crate::fact::{Fact, Settings};
 use crate::finding::{Finding, Findings};

@@ -1,8 +1,9 @@
 //! Ends of holds: release, decommission, snapshot, lease, or the horizon.
 
-use super::allocations::{Allocation, Place, Unit};
+use super::allocations::Allocation;
 use super::devices::Devices;
 use super::life::Life;
+use super::units::{Place, Unit};
 use crate::finding::{Finding, Findings, Kind};
 use crate::time::Instant;
 

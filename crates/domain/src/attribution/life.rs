@@ -1,7 +1,8 @@
 //! Proof of life: when each node was last heard of, and when it was silent for too long.
 
-use super::allocations::{Allocation, Place};
+use super::allocations::Allocation;
 use super::devices::Devices;
+use super::units::Place;
 use crate::fact::{Fact, FactBody, Placed, PlacedOf, Settings};
 use crate::ids::{AllocationId, NodeId};
 use crate::time::{Instant, Window};

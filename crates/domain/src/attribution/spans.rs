@@ -1,7 +1,8 @@
 //! Spans: each holder's stretches over all segments of a GPU, and those of unplaced units.
 
-use super::allocations::{Allocation, Place, Unit};
-use super::paint::{GpuTimeline, Holder, Piece, Segment};
+use super::allocations::Allocation;
+use super::timeline::{GpuTimeline, Holder, Piece, Segment};
+use super::units::{Place, Unit};
 use crate::fact::{Account, Class};
 use crate::ids::{AllocationId, GpuId, SkuId};
 use crate::share::Share;

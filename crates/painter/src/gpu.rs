@@ -68,11 +68,11 @@ impl<'a> Gpu<'a> {
     }
 }
 
-/// `3` of `3g.40gb` and of `1c.3g.40gb`; 0 where no number stands before the first `g`.
+/// `3` of `3g.40gb` and of `1c.3g.40gb`; 1, the least there is, where no number stands before the first `g`.
 fn digits_before_g(profile: &str) -> u8 {
     let head = profile.split('g').next().unwrap_or_default();
     let number = head.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
-    number.parse().unwrap_or(0)
+    number.parse().unwrap_or(1).max(1)
 }
 
 impl<'a> Fleet<'a> {
@@ -226,6 +226,6 @@ mod tests {
     #[test]
     fn the_compute_slices_stand_before_the_g() {
         let read = ["3g.40gb", "1c.3g.40gb", "1g.10gb+me", "odd"].map(digits_before_g);
-        assert_eq!(read, [3, 3, 1, 0]);
+        assert_eq!(read, [3, 3, 1, 1]);
     }
 }

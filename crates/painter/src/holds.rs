@@ -136,7 +136,13 @@ fn devices<'a>(
     fleet: &Fleet<'a>,
     geometry: &Geometry,
 ) -> Vec<&'a PlacedUnit> {
-    let mut known: Vec<(&GpuId, DeviceName)> = Vec::new();
+    // A node that confirms a device the grant names itself fills nothing with it.
+    let granted = allocation.grant.units.iter().filter_map(|unit| match unit {
+        GrantUnit::Placed(unit) => Some(unit),
+        GrantUnit::Unplaced { .. } => None,
+    });
+    let mut known: Vec<(&GpuId, DeviceName)> =
+        granted.map(|unit| (&unit.gpu, device_name(unit, fleet, allocation.fact.at, geometry))).collect();
     let mut devices = Vec::new();
     for unit in facts.devices_said(id) {
         let name = (&unit.gpu, device_name(unit, fleet, allocation.fact.at, geometry));

@@ -8,10 +8,18 @@ const STYLE: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));
 
+/// Columns of a terminal that does not say how wide it is.
+const USUAL_WIDTH: u16 = 140;
+
+/// Long details wrap at the width the shell exports, where it does.
+fn width() -> u16 {
+    std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(USUAL_WIDTH)
+}
+
 /// A table with these headings; columns named in `numbers` are aligned to the right.
 pub(crate) fn render(headings: &[&str], numbers: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
-    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
+    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic).set_width(width());
     let align = |index: usize, text: &str| {
         let cell = Cell::new(text);
         let numeric = headings.get(index).is_some_and(|heading| numbers.contains(heading));

@@ -95,13 +95,14 @@ pub(super) fn instances(seen: Sighting<'_>, geometry: &Geometry) -> Vec<(Placeme
     placed
 }
 
-/// Compute slices of a profile: by the model's geometry, else what an inventory says of the instance, else the number before `g`.
+/// Compute slices of a profile: by the model's geometry, else what an inventory says of the instance, else the number before `g`,
+/// which is that of the GPU instance in `1c.3g.40gb` too.
 pub(super) fn compute_slices_of(geometry: &Geometry, model: &str, profile: &str, listed: Option<u8>) -> u8 {
     let known = geometry.of(model).and_then(|m| m.profile(profile)).map(|p| p.compute_slices);
     known.or(listed).unwrap_or_else(|| {
-        let digits: String = profile.chars().take_while(char::is_ascii_digit).collect();
-        let named = profile.strip_prefix(digits.as_str()).is_some_and(|rest| rest.starts_with('g'));
-        if named { digits.parse().unwrap_or(1).max(1) } else { 1 }
+        let before = profile.split('g').next().unwrap_or_default();
+        let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+        digits.parse().unwrap_or(1).max(1)
     })
 }
 

@@ -169,10 +169,13 @@ impl<'a> Units<'_, 'a> {
         let agrees = |listed: &crate::fact::InventoryGpu| {
             listed.mig
                 && listed.instances.iter().any(|instance| {
-                    let same_place = instance.placement.is_none_or(|p| p == placement);
                     let same_profile = mig.profile.as_ref().is_none_or(|p| *p == instance.profile);
-                    let same_uuid = mig.uuid.as_ref().is_none_or(|u| *u == instance.uuid);
-                    same_place && same_profile && same_uuid
+                    // Where the placement could not be read, the UUID tells the instance.
+                    let same_place = match instance.placement {
+                        Some(at) => at == placement,
+                        None => mig.uuid.as_ref().is_none_or(|uuid| *uuid == instance.uuid),
+                    };
+                    same_place && same_profile
                 })
         };
         let now = device.seen(start).is_some_and(|s| agrees(s.listed));

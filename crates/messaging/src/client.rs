@@ -2,7 +2,7 @@
 
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 /// Context of clients that need nothing but logging.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,7 +14,12 @@ impl ClientContext for Logging {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        tracing::warn!(target: "librdkafka", %error, reason, "kafka client");
+        // Said twenty times a second while a broker is away, and each broker's own failure is reported beside it.
+        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown) {
+            tracing::debug!(target: "librdkafka", %error, reason, "kafka client");
+        } else {
+            tracing::warn!(target: "librdkafka", %error, reason, "kafka client");
+        }
     }
 }
 

@@ -16,7 +16,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // Reads FAILPOINTS; the places it names act until the end.
-    #[cfg(feature = "failpoints")]
+    // A release build looks at no failpoint, whatever its features.
+    #[cfg(all(feature = "failpoints", debug_assertions))]
     let _failpoints = fail::FailScenario::setup();
     let arguments = match cli::Cli::try_parse() {
         Ok(arguments) => arguments,

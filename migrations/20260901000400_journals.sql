@@ -42,7 +42,7 @@ CREATE TABLE public.entry (
     unit             INTEGER,
     memory_mask      INTEGER  NOT NULL CHECK (memory_mask >= 0),
     compute_slices   SMALLINT NOT NULL CHECK (compute_slices >= 0),
-    part_us          BIGINT   NOT NULL CHECK (part_us >= 0),
+    part_us          BIGINT   NOT NULL CHECK (part_us >= -1),
     compute_slice_us BIGINT   NOT NULL,
     memory_slice_us  BIGINT   NOT NULL,
     PRIMARY KEY (gpu, hour_us, revision, line),
@@ -60,7 +60,7 @@ COMMENT ON TABLE public.entry IS 'Postings. A statement brings whole journals or
 COMMENT ON COLUMN public.entry.line IS '1 to n within its journal. With the key it makes a second, late statement for the same journal impossible.';
 COMMENT ON COLUMN public.entry.sign IS '+1 posted; -1 negates an entry of the revision before.';
 COMMENT ON COLUMN public.entry.memory_mask IS 'Memory slices, bit 0 = slice 0; 0: compute slices no memory slice goes with.';
-COMMENT ON COLUMN public.entry.part_us IS 'The holder''s part of the unit''s time (M-3); both slice columns are it times the unit''s slices.';
+COMMENT ON COLUMN public.entry.part_us IS 'The holder''s part of the unit''s time (M-3); both slice columns are it times the unit''s slices. Of a few microseconds inside a cell it may be -1: parts are differences of largest remainders (ADR 15), and add up all the same.';
 
 CREATE FUNCTION public.check_journals() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

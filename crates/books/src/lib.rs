@@ -14,7 +14,7 @@ mod whereabouts;
 
 pub use error::BooksError;
 pub use terms::Terms;
-pub use whereabouts::whereabouts;
+pub use whereabouts::{grantors, whereabouts};
 
 use gpuledger_domain::attribution::Attribution;
 use gpuledger_domain::fact::Fact;
@@ -22,6 +22,7 @@ use gpuledger_domain::rating::Period;
 use gpuledger_domain::time::{Instant, Window};
 use gpuledger_storage::{PgConnection, closes, state};
 use objects::Objects;
+use std::collections::BTreeMap;
 
 /// Everything that stands.
 #[derive(Clone, Debug)]
@@ -55,7 +56,8 @@ impl Books {
     }
 }
 
-/// Periods that were closed for any tenant, in the seller's zone, with when.
+/// Periods that are closed for every applied tenant, in the seller's zone, with when the last of them was: a fact of such a period changes
+/// nothing that is open any more.
 ///
 /// # Errors
 /// The database.
@@ -68,9 +70,15 @@ pub async fn closed_periods(
         .values()
         .find_map(|seller| seller.time_zone)
         .map_or(chrono_tz::Tz::UTC, |zone| zone.0);
-    let closed = closes::all(connection).await?.into_iter().filter_map(|close| {
-        let window = close.period.parse::<Period>().ok()?.window(zone).ok()?;
-        Some((window, Instant::from_micros(close.closed_at_us)))
+    let mut by_period: BTreeMap<String, BTreeMap<String, i64>> = BTreeMap::new();
+    for close in closes::all(connection).await? {
+        // Closes come in their order, so the last of a tenant stays.
+        by_period.entry(close.period).or_default().insert(close.tenant, close.closed_at_us);
+    }
+    let closed = by_period.into_iter().filter_map(|(period, tenants)| {
+        let all = objects.tenants.keys().all(|tenant| tenants.contains_key(tenant));
+        let window = period.parse::<Period>().ok()?.window(zone).ok().filter(|_| all)?;
+        Some((window, Instant::from_micros(*tenants.values().max()?)))
     });
     Ok(closed.collect())
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Scope {
     /// GPUs that the seeds can change: those they name, and all others on the same nodes (proof of life).
     pub gpus: BTreeSet<GpuId>,
-    /// Allocations that the seeds name, or that have a unit on `gpus`.
+    /// Allocations known whole here: none of their units stands beyond `gpus`.
     pub allocations: BTreeSet<String>,
     /// All facts about any of it.
     pub facts: Vec<Fact>,
@@ -23,28 +23,25 @@ pub struct Scope {
 
 /// Gathers the scope of `seeds` (subjects of facts).
 ///
+/// What is painted are the GPUs the seeds lead to and all others ever on the same nodes, whose proof of life may have changed. What is
+/// read is wider: every node a painted GPU was ever on, every GPU there, and all facts of the allocations on those, because each of them
+/// may prove that a node lived.
+///
 /// # Errors
 /// The database, or a fact that cannot be read.
 pub async fn gather(connection: &mut PgConnection, seeds: &BTreeSet<String>) -> Result<Scope, BooksError> {
     let mut gathering =
         Gathering { connection, stored: BTreeMap::new(), facts: BTreeMap::new(), asked: BTreeSet::new() };
     gathering.fetch(widened(seeds)).await?;
-    let named: BTreeSet<String> = gathering.names().gpus;
+    gathering.follow_allocations().await?;
     let seeded = seeds.iter().filter(|subject| subject.starts_with("gpu:")).cloned();
-    let first: BTreeSet<String> = named.into_iter().chain(seeded).collect();
-    // Allocations of a snapshot's source can be many; their GPUs count as touched.
-    gathering.fetch(first.clone()).await?;
-    let nodes = gathering.nodes_of(&first);
-    gathering.fetch(nodes.clone()).await?;
-    let gpus: BTreeSet<String> = first.into_iter().chain(gathering.gpus_on(&nodes)).collect();
-    gathering.fetch(gpus.clone()).await?;
-    // Grants lead to their other facts, jobs and pods to placements, sources to snapshots; placements may lead to more grants.
-    for _ in 0..2 {
-        let names = gathering.names();
-        let more = names.allocations.into_iter().chain(names.runtimes).chain(names.snapshots);
-        gathering.fetch(more.collect()).await?;
-    }
-    gathering.finish(gpus, &nodes).await
+    let touched: BTreeSet<String> = gathering.names().gpus.into_iter().chain(seeded).collect();
+    let (_, neighbours) = gathering.follow_nodes(&touched).await?;
+    let painted: BTreeSet<String> = touched.into_iter().chain(neighbours).collect();
+    let (nodes, around) = gathering.follow_nodes(&painted).await?;
+    gathering.fetch(around).await?;
+    gathering.follow_allocations().await?;
+    gathering.finish(painted, &nodes).await
 }
 
 /// A snapshot may end any grant of its source.
@@ -88,6 +85,32 @@ impl Gathering<'_> {
         Ok(())
     }
 
+    /// Grants lead to their other facts, jobs and pods to placements, placements to more grants, sources to snapshots: until nothing new
+    /// is named.
+    async fn follow_allocations(&mut self) -> Result<(), BooksError> {
+        loop {
+            let asked = self.asked.len();
+            let names = self.names();
+            let more = names.allocations.into_iter().chain(names.runtimes).chain(names.snapshots);
+            self.fetch(more.collect()).await?;
+            if self.asked.len() == asked {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The nodes that `gpus` were ever on, and all GPUs ever on those.
+    async fn follow_nodes(
+        &mut self,
+        gpus: &BTreeSet<String>,
+    ) -> Result<(BTreeSet<String>, BTreeSet<String>), BooksError> {
+        self.fetch(gpus.clone()).await?;
+        let nodes = self.nodes_of(gpus);
+        self.fetch(nodes.clone()).await?;
+        let on_them = self.gpus_on(&nodes);
+        Ok((nodes, on_them))
+    }
+
     fn names(&self) -> Names {
         let mut names = Names::default();
         for fact in self.facts.values() {
@@ -117,6 +140,23 @@ impl Gathering<'_> {
         gpus
     }
 
+    /// Allocations with a unit on a GPU that is not painted: what is known here of their ends is not all there is.
+    fn allocations_beyond(&self, painted: &BTreeSet<String>) -> BTreeSet<String> {
+        let mut beyond = BTreeSet::new();
+        for fact in self.facts.values() {
+            let mut names = Names::default();
+            names.read(fact);
+            if matches!(fact.body, FactBody::Granted(_) | FactBody::Placed(_))
+                && !names.gpus.is_subset(painted)
+            {
+                beyond.extend(
+                    names.allocations.iter().filter_map(|a| a.strip_prefix("alloc:")).map(str::to_owned),
+                );
+            }
+        }
+        beyond
+    }
+
     async fn finish(self, gpus: BTreeSet<String>, nodes: &BTreeSet<String>) -> Result<Scope, BooksError> {
         let nodes: Vec<String> =
             nodes.iter().filter_map(|node| node.strip_prefix("node:")).map(str::to_owned).collect();
@@ -124,9 +164,10 @@ impl Gathering<'_> {
         let strip = |subjects: &BTreeSet<String>, prefix: &str| -> BTreeSet<String> {
             subjects.iter().filter_map(|s| s.strip_prefix(prefix)).map(str::to_owned).collect()
         };
+        let elsewhere = self.allocations_beyond(&gpus);
         Ok(Scope {
             gpus: strip(&gpus, "gpu:").iter().map(|gpu| GpuId::new(gpu)).collect(),
-            allocations: strip(&self.asked, "alloc:"),
+            allocations: strip(&self.asked, "alloc:").difference(&elsewhere).cloned().collect(),
             facts: self.facts.into_values().chain(alive.iter().map(proof)).collect(),
             subjects: self.asked,
         })

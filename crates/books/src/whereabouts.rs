@@ -3,7 +3,7 @@
 use crate::error::BooksError;
 use crate::facts::decode;
 use gpuledger_domain::fact::{Fact, FactBody, GrantUnit};
-use gpuledger_domain::ids::{GpuId, NodeId};
+use gpuledger_domain::ids::{GpuId, NodeId, Source};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::PgConnection;
 use gpuledger_storage::facts::load_by_subjects;
@@ -36,6 +36,20 @@ pub async fn whereabouts(
         }
     }
     Ok(latest.into_iter().map(|(gpu, (_, node))| (gpu.clone(), node.clone())).collect())
+}
+
+/// Who granted the allocations among `subjects`.
+///
+/// # Errors
+/// The database, or a fact that cannot be read.
+pub async fn grantors(
+    connection: &mut PgConnection,
+    subjects: &[String],
+) -> Result<BTreeSet<Source>, BooksError> {
+    let named: Vec<String> = subjects.iter().filter(|s| s.starts_with("alloc:")).cloned().collect();
+    let facts = decode(&load_by_subjects(connection, &named).await?)?;
+    let grants = facts.into_iter().filter(|fact| matches!(fact.body, FactBody::Granted(_)));
+    Ok(grants.map(|fact| fact.source).collect())
 }
 
 fn granted(fact: &Fact) -> Vec<&GpuId> {

@@ -81,6 +81,7 @@ pub fn attribute_gpus(
                 life: &life,
                 states: &states,
                 context,
+                as_of,
             };
             gpus.insert(gpu.clone(), paint::paint(&scene, as_of, &mut findings));
         }

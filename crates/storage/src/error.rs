@@ -182,8 +182,8 @@ pub(crate) fn classify(error: sqlx::Error, doing: &'static str) -> StorageError 
         "42501" => StorageError::Denied { message, source },
         // Undefined table or function.
         "42P01" | "42883" => StorageError::NotMigrated { reason: message },
-        // Integrity, and values a column cannot hold.
-        code if code.starts_with("23") || code.starts_with("22") => StorageError::Refused {
+        // Values a column cannot hold, integrity, and rows too large for an index.
+        code if ["22", "23", "54"].iter().any(|class| code.starts_with(class)) => StorageError::Refused {
             constraint: constraint.unwrap_or_else(|| format!("SQLSTATE {code}")),
             message,
             source,

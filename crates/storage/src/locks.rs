@@ -22,6 +22,11 @@ pub fn key_of(subject: &str) -> i32 {
     i32::try_from(hash % LOCK_KEYS).unwrap_or(0)
 }
 
+/// Every key there is.
+pub fn all_keys() -> BTreeSet<i32> {
+    (0..LOCK_KEYS).filter_map(|key| i32::try_from(key).ok()).collect()
+}
+
 /// Takes the locks, lowest key first, behind a savepoint: [`give_back`] undoes them and all that was written since.
 ///
 /// # Errors

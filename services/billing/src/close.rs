@@ -167,16 +167,22 @@ impl Closing {
             Ok(account) => account,
             Err(reason) => return Ok(Decision::Refuse(reason)),
         };
+        // What is closed stands, whatever was opened again or came late before it: closing again changes nothing.
+        if self.history.is_closed(tenant, self.period) {
+            return Ok(Decision::Standing(self.history.document(tenant, self.period)?.map(Box::new)));
+        }
         let window = self.period.window(account.period_zone)?;
         if let Some(reason) = self.too_early(&account, window) {
             return Ok(Decision::Refuse(reason));
         }
-        if self.history.is_closed(tenant, self.period) {
-            return Ok(Decision::Standing(self.history.document(tenant, self.period)?.map(Box::new)));
-        }
         match self.rated(&account, window) {
             Ok(rated) if rated.lines.is_empty() && rated.unpriced.is_empty() => Ok(Decision::Close(None)),
-            Ok(rated) => Ok(Decision::Close(Some(Box::new(self.make(account, window, &rated)?)))),
+            // An amount that fits no number is this tenant's matter; the others close.
+            Ok(rated) => Ok(match self.make(account, window, &rated) {
+                Ok(made) => Decision::Close(Some(Box::new(made))),
+                Err(error @ BillingError::Money(_)) => Decision::Refuse(error.to_string()),
+                Err(error) => return Err(error),
+            }),
             Err(reason) => Ok(Decision::Refuse(reason)),
         }
     }

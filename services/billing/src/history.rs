@@ -7,34 +7,39 @@ use gpuledger_domain::ids::TenantId;
 use gpuledger_domain::rating::Period;
 use gpuledger_storage::documents::{self, DocumentFilter, DocumentRow};
 use gpuledger_storage::{PgConnection, closes};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Closes and documents by tenant and period.
 pub(crate) struct History {
-    closed: BTreeSet<(String, String)>,
+    /// How often each was closed.
+    closes: BTreeMap<(String, String), usize>,
     /// In order of attempts.
     documents: BTreeMap<(String, String), Vec<DocumentRow>>,
 }
 
 impl History {
     pub(crate) async fn load(connection: &mut PgConnection) -> Result<Self, BillingError> {
-        let closed = closes::all(connection).await?.into_iter().map(|c| (c.tenant, c.period)).collect();
+        let mut closes: BTreeMap<(String, String), usize> = BTreeMap::new();
+        for close in closes::all(connection).await? {
+            *closes.entry((close.tenant, close.period)).or_default() += 1;
+        }
         let mut documents: BTreeMap<(String, String), Vec<DocumentRow>> = BTreeMap::new();
         for row in documents::list(connection, &DocumentFilter::default()).await? {
             documents.entry((row.tenant.clone(), row.period.clone())).or_default().push(row);
         }
-        Ok(Self { closed, documents })
+        Ok(Self { closes, documents })
     }
 
-    /// Whether the period is closed: it was closed once, and the last document it gave was not discarded (V-1).
+    /// Whether the period is closed (V-1): a close makes one draft at most, and a draft that is discarded opens it again.
     pub(crate) fn is_closed(&self, tenant: &TenantId, period: Period) -> bool {
-        let last = self.rows(tenant, period).last();
-        self.closed.contains(&key(tenant, period)) && last.is_none_or(|row| row.status != "discarded")
+        let closed = self.closes.get(&key(tenant, period)).copied().unwrap_or(0);
+        let opened = self.rows(tenant, period).iter().filter(|row| row.status == "discarded").count();
+        closed > opened
     }
 
     /// Periods of a tenant that are closed, up to `last`.
     pub(crate) fn closed_until(&self, tenant: &TenantId, last: Period) -> Vec<Period> {
-        let of_tenant = self.closed.iter().filter(|(who, _)| who == tenant.as_str());
+        let of_tenant = self.closes.keys().filter(|(who, _)| who == tenant.as_str());
         let periods = of_tenant.filter_map(|(_, period)| period.parse::<Period>().ok());
         periods.filter(|period| *period <= last && self.is_closed(tenant, *period)).collect()
     }

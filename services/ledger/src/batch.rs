@@ -4,11 +4,11 @@ use crate::decide::{Closed, Decision, conflict, decide, refused};
 use crate::error::LedgerError;
 use crate::incoming::Incoming;
 use crate::points::point;
-use crate::{RULE_SET, models, parking, post, telemetry};
+use crate::{RULE_SET, horizon, models, parking, post, telemetry};
 use gpuledger_books::scope::{Scope, gather};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::facts::{Inserted, NewFact, insert_facts};
-use gpuledger_storage::locks::{give_back, hold, key_of};
+use gpuledger_storage::locks::{all_keys, give_back, hold, key_of};
 use gpuledger_storage::{Tx, closes, state, trial};
 use gpuledger_wire::{Event, EventData};
 use std::collections::BTreeSet;
@@ -49,14 +49,9 @@ pub struct Applied {
 ///
 /// # Errors
 /// The database. A bad event is parked, not an error.
-pub async fn apply(
-    tx: &mut Tx,
-    incoming: &[Incoming],
-    now: Instant,
-    context: &BatchContext,
-) -> Result<Applied, LedgerError> {
+pub async fn apply(tx: &mut Tx, incoming: &[Incoming], now: Instant) -> Result<Applied, LedgerError> {
     trial::begin(tx).await?;
-    match apply_together(tx, incoming, now, context).await {
+    match apply_together(tx, incoming, now).await {
         Ok(applied) => {
             trial::keep(tx).await?;
             return Ok(applied);
@@ -64,23 +59,21 @@ pub async fn apply(
         Err(error) if error.is_about_data() => trial::undo(tx).await?,
         Err(error) => return Err(error),
     }
+    // Each event would take its own locks and keep them: all at once, lowest first, so that no other batch waits for this one in a circle.
+    closes::hold_open(tx).await?;
+    hold(tx, &all_keys()).await?;
     let mut applied = Applied::default();
     for one in incoming {
-        let alone = apply_or_park(tx, one, now, context).await?;
+        let alone = apply_or_park(tx, one, now).await?;
         applied.tally += alone.tally;
         applied.newest = applied.newest.max(alone.newest);
     }
     Ok(applied)
 }
 
-async fn apply_or_park(
-    tx: &mut Tx,
-    one: &Incoming,
-    now: Instant,
-    context: &BatchContext,
-) -> Result<Applied, LedgerError> {
+async fn apply_or_park(tx: &mut Tx, one: &Incoming, now: Instant) -> Result<Applied, LedgerError> {
     trial::begin(tx).await?;
-    match apply_together(tx, std::slice::from_ref(one), now, context).await {
+    match apply_together(tx, std::slice::from_ref(one), now).await {
         Ok(applied) => {
             trial::keep(tx).await?;
             Ok(applied)
@@ -95,17 +88,14 @@ async fn apply_or_park(
     }
 }
 
-async fn apply_together(
-    tx: &mut Tx,
-    incoming: &[Incoming],
-    now: Instant,
-    context: &BatchContext,
-) -> Result<Applied, LedgerError> {
+async fn apply_together(tx: &mut Tx, incoming: &[Incoming], now: Instant) -> Result<Applied, LedgerError> {
     closes::hold_open(tx).await?;
     let mut keys = keys_of_batch(incoming);
     loop {
         hold(tx, &keys).await?;
-        let (applied, seeds) = take_in(tx, incoming, now, context).await?;
+        // Read with the locks held: who changes the names of products settles everything anew under all of them.
+        let context = horizon::context(tx).await?;
+        let (applied, seeds) = take_in(tx, incoming, now, &context).await?;
         // Before the first horizon nothing is posted. Whoever sets it takes every lock first, and then finds these facts.
         let Some(horizon) = state::load(tx).await?.horizon_us.map(Instant::from_micros) else {
             return Ok(applied);
@@ -114,7 +104,7 @@ async fn apply_together(
         let needed: BTreeSet<i32> =
             scope.subjects.iter().map(|subject| key_of(subject)).chain(keys.iter().copied()).collect();
         if needed.is_subset(&keys) {
-            settle(tx, &scope, context, horizon).await?;
+            settle(tx, &scope, &context, horizon).await?;
             return Ok(applied);
         }
         // What stands already leads further than the batch itself names: begin again with all locks, lowest first.

@@ -3,9 +3,9 @@
 
 use crate::batch::{Tally, apply};
 use crate::error::LedgerError;
-use crate::horizon;
 use crate::incoming::Incoming;
 use crate::points::point;
+use gpuledger_books::BooksError;
 use gpuledger_domain::time::Instant;
 use gpuledger_messaging::{
     Batch, Consumer, ConsumerSettings, KafkaSettings, Message, OffsetsFuture, Partition, StoredOffset,
@@ -71,7 +71,7 @@ pub async fn consume(
 /// A fence that did not hold means that another consumer has the partition: the answer is to read again from what is stored.
 fn is_passing(error: &LedgerError) -> bool {
     match error {
-        LedgerError::Storage(error) => {
+        LedgerError::Storage(error) | LedgerError::Books(BooksError::Storage(error)) => {
             error.is_transient()
                 || matches!(error, StorageError::Fenced { .. } | StorageError::Unreachable { .. })
         }
@@ -111,8 +111,7 @@ async fn stored_offsets(
 async fn apply_batch(db: &Db, group: &str, batch: &Batch, now: Instant) -> Result<Tally, LedgerError> {
     let incoming: Vec<Incoming> = batch.messages.iter().map(incoming).collect();
     let mut tx = db.begin().await?;
-    let context = horizon::context(&mut tx).await?;
-    let applied = apply(&mut tx, &incoming, now, &context).await?;
+    let applied = apply(&mut tx, &incoming, now).await?;
     point("ledger::before-offsets");
     move_offsets(&mut tx, group, batch).await?;
     point("ledger::before-commit");

@@ -2,13 +2,15 @@
 
 use crate::incoming::Incoming;
 use gpuledger_domain::time::{Instant, MINUTE_US, Window};
-use gpuledger_wire::{Event, EventError};
+use gpuledger_wire::{Event, EventData, EventError, decode_structured};
 
 /// How far ahead of the clock a fact may be, in microseconds.
 pub const SKEW_BOUND_US: i64 = 5 * MINUTE_US;
 /// A fact of a period closed longer ago than this is refused, in microseconds: 90 days.
 pub const LATENESS_LIMIT_US: i64 = 90 * 24 * 60 * MINUTE_US;
 
+/// No fact is older: a machine whose clock was never set says 1970, and its GPUs would get decades of capacity.
+pub const OLDEST: Instant = Instant::from_micros(946_684_800_000_000);
 /// A closed period of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed {
@@ -56,18 +58,37 @@ pub fn decide<'e>(incoming: &'e Incoming, now: Instant, closed: &[Closed]) -> De
             format!("a name of {} bytes cannot be stored, the limit is 1024", name.len()),
         );
     }
-    if event.time > now.plus(SKEW_BOUND_US) {
+    let at = event.fact_time();
+    if at.min(event.time) < OLDEST {
+        return park(
+            "bad_value",
+            format!("happens at {}, expected a time not before {OLDEST}: is the clock set?", event.time),
+        );
+    }
+    if at.max(event.time) > now.plus(SKEW_BOUND_US) {
         return park(
             "future",
             format!("happens at {}, the clock says {now}; it is tried again when due", event.time),
         );
     }
-    if let Some(period) = too_late(event.time, now, closed) {
+    if let Some(period) = too_late(at, now, closed) {
         let detail =
             format!("falls into {}, closed at {}, more than 90 days ago", period.window, period.closed_at);
         return park("late_refused", detail);
     }
+    if let Err(error) = reads_back(event) {
+        return park("bad_value", format!("cannot be kept: in the form it is stored in, {}", error.fault));
+    }
     Decision::Admit(event)
+}
+
+/// What is accepted is stored in canonical form and read again and again: an event that grows beyond the limits on the way (an envelope around
+/// a full body, numbers written out) would make the ledger unreadable. Telemetry is stored, and read only by an export.
+fn reads_back(event: &Event) -> Result<(), EventError> {
+    match event.data {
+        EventData::TelemetryWindow(_) => Ok(()),
+        _ => decode_structured(&event.canonical_bytes()).map(drop),
+    }
 }
 
 /// The same identity with another content: what stands first stands (I-1).

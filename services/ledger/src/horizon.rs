@@ -8,7 +8,7 @@ use gpuledger_books::{Terms, facts as stored_facts};
 use gpuledger_domain::fact::{Fact, FactBody, GrantUnit};
 use gpuledger_domain::ids::GpuId;
 use gpuledger_domain::time::Instant;
-use gpuledger_storage::locks::{LOCK_KEYS, hold};
+use gpuledger_storage::locks::{all_keys, hold};
 use gpuledger_storage::{Db, Tx, closes, state, touched};
 use std::collections::BTreeSet;
 
@@ -52,10 +52,6 @@ pub async fn settle_touched(db: &Db) -> Result<(), LedgerError> {
     let scope = gather(&mut tx, &seeds).await?;
     settle(&mut tx, &scope, &context, horizon).await?;
     Ok(tx.commit().await?)
-}
-
-fn all_keys() -> BTreeSet<i32> {
-    (0..LOCK_KEYS).filter_map(|key| i32::try_from(key).ok()).collect()
 }
 
 /// The server clock as the database has seen it: it never goes back.

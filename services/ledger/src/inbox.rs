@@ -2,13 +2,12 @@
 
 use crate::batch::{Tally, apply};
 use crate::error::LedgerError;
-use crate::horizon;
 use crate::incoming::Incoming;
-use gpuledger_books::whereabouts;
+use gpuledger_books::{grantors, whereabouts};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::inbox::{Item, take};
 use gpuledger_storage::{Db, Tx, retry};
-use gpuledger_wire::{Event, decode_structured};
+use gpuledger_wire::{Event, EventData, decode_structured};
 
 /// Events taken in one transaction.
 const TAKEN_AT_ONCE: i64 = 1_000;
@@ -29,8 +28,7 @@ pub async fn drain(db: &Db, now: Instant) -> Result<Option<Tally>, LedgerError> 
         for item in items {
             incoming.push(read(&mut tx, item).await?);
         }
-        let context = horizon::context(&mut tx).await?;
-        let applied = apply(&mut tx, &incoming, now, &context).await?;
+        let applied = apply(&mut tx, &incoming, now).await?;
         tx.commit().await?;
         Ok(Some(applied.tally))
     })
@@ -54,6 +52,22 @@ async fn read(tx: &mut Tx, item: Item) -> Result<Incoming, LedgerError> {
 }
 
 async fn foreign_node(tx: &mut Tx, event: &Event, nodes: &[String]) -> Result<Option<String>, LedgerError> {
+    match &event.data {
+        // A node's own list names its node, which the API has judged; a GPU in it may have moved here.
+        EventData::NodeInventory(_) => return Ok(None),
+        EventData::AllocationGranted(_)
+        | EventData::AllocationReleased(_)
+        | EventData::AllocationTransferred(_)
+        | EventData::AllocationState(_) => {
+            let granted_by = grantors(tx, &event.subjects()).await?;
+            if let Some(other) = granted_by.into_iter().find(|source| source.as_str() != event.source) {
+                return Ok(Some(format!(
+                    "the allocation was granted by {other}, which alone may speak of it"
+                )));
+            }
+        }
+        _ => {}
+    }
     let places = whereabouts(tx, &event.subjects()).await?;
     let foreign = places.into_iter().find(|(_, node)| !nodes.iter().any(|own| own == node.as_str()));
     Ok(foreign

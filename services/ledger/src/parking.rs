@@ -3,7 +3,6 @@
 use crate::batch::{Tally, apply};
 use crate::decide::{Parking, SKEW_BOUND_US};
 use crate::error::LedgerError;
-use crate::horizon;
 use crate::incoming::Incoming;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::parked::{self, Decision, NewParked, ParkedRow};
@@ -22,7 +21,9 @@ pub(crate) async fn park(
 
 fn row(incoming: &Incoming, parking: &Parking, now: Instant) -> NewParked {
     let (source, id, at) = match &incoming.event {
-        Ok(event) => (Some(event.source.clone()), Some(event.id.clone()), Some(event.time)),
+        Ok(event) => {
+            (Some(event.source.clone()), Some(event.id.clone()), Some(event.time.max(event.fact_time())))
+        }
         Err(error) => (error.about.source.clone(), error.about.id.clone(), error.about.time),
     };
     let storable = |name: Option<String>| name.filter(|n| gpuledger_storage::facts::is_storable_name(n));
@@ -90,6 +91,5 @@ async fn take_again(tx: &mut Tx, rows: &[ParkedRow], now: Instant, why: &str) ->
             ..Incoming::trusted(row.body.clone(), row.origin.clone())
         })
         .collect();
-    let context = horizon::context(tx).await?;
-    Ok(apply(tx, &incoming, now, &context).await?.tally)
+    Ok(apply(tx, &incoming, now).await?.tally)
 }

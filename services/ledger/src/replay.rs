@@ -1,6 +1,6 @@
 //! Replay: NDJSON events straight into the ledger, the same code as behind Kafka.
 
-use crate::batch::{Applied, BatchContext, Tally, apply};
+use crate::batch::{Applied, Tally, apply};
 use crate::error::LedgerError;
 use crate::horizon;
 use crate::incoming::Incoming;
@@ -50,7 +50,7 @@ pub async fn replay(
             progress(lines);
         }
     }
-    if let Some(to) = as_of.or(total.newest) {
+    if let Some(to) = as_of.or(total.newest.map(|newest| newest.min(now))) {
         horizon::advance(db, to).await?;
     }
     Ok(total.tally)
@@ -63,8 +63,7 @@ pub async fn replay(
 pub async fn apply_alone(db: &Db, batch: &[Incoming], now: Instant) -> Result<Applied, LedgerError> {
     retry::retry(async || {
         let mut tx = db.begin().await?;
-        let context: BatchContext = horizon::context(&mut tx).await?;
-        let applied = apply(&mut tx, batch, now, &context).await?;
+        let applied = apply(&mut tx, batch, now).await?;
         tx.commit().await?;
         Ok(applied)
     })

@@ -47,6 +47,12 @@ impl<'a> Device<'a> {
         self.sightings[..upto].iter().rev().find_map(|s| s.listed.instances.iter().find(|i| i.uuid == uuid))
     }
 
+    /// Whether the GPU has capacity up to the horizon, on this node.
+    pub(super) fn is_there(&self, node: &NodeId, as_of: Instant) -> bool {
+        self.capacity.last().is_some_and(|c| c.end() == as_of)
+            && self.seen(as_of).is_some_and(|s| s.node == node)
+    }
+
     /// Compute and memory slices: as the latest inventory up to the horizon lists them. A device does not grow slices; where two
     /// inventories differ, the later one knew better, for all its time.
     pub(super) fn slices(&self) -> (u8, u8) {

@@ -25,7 +25,9 @@ pub(super) fn settle(
         note_late_transfers(allocation, findings);
         note_gone_at_once(allocation, findings);
     }
-    for (node, last) in life.lost_nodes() {
+    // A node without capacity was taken out, not lost.
+    let has_capacity = |node| devices.iter().any(|(_, device)| device.is_there(node, as_of));
+    for (node, last) in life.lost_nodes().filter(|(node, _)| has_capacity(node)) {
         findings.add(Finding {
             kind: Kind::LostNode,
             subject: node.to_string(),

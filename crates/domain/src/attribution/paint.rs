@@ -24,6 +24,7 @@ pub(super) struct Scene<'s, 'a> {
     pub(super) life: &'s Life<'a>,
     pub(super) states: &'s Scopes,
     pub(super) context: &'s Context<'s>,
+    pub(super) as_of: Instant,
 }
 
 /// A unit's hold on this GPU.
@@ -289,12 +290,20 @@ impl Moment<'_, '_, '_> {
         }
     }
 
+    /// Until when what is found lasts; none: it holds at the horizon.
+    fn until(&self) -> Option<Instant> {
+        Some(self.window.end()).filter(|end| *end < self.scene.as_of)
+    }
+
     fn note_contest(&self, hold: &Hold<'_, '_>, wanted: Slices, pieces: &[Piece], findings: &mut Findings) {
         let clashing = |piece: &&Piece| piece.memory_mask & wanted.memory_mask != 0;
+        // Where no memory slice clashes, the compute slices do not suffice, and all holders have them.
+        let of_memory = pieces.iter().any(|piece| clashing(&piece));
+        let in_the_way = pieces.iter().filter(|piece| !of_memory || clashing(piece));
         let holders: BTreeSet<&str> =
-            pieces.iter().filter(clashing).flat_map(|p| &p.holders).map(|h| h.allocation.as_str()).collect();
+            in_the_way.flat_map(|p| &p.holders).map(|h| h.allocation.as_str()).collect();
         let by = if holders.is_empty() {
-            "other units".to_owned()
+            format!("nobody, but {} does not have so many", self.scene.gpu)
         } else {
             holders.into_iter().collect::<Vec<_>>().join(", ")
         };
@@ -302,7 +311,7 @@ impl Moment<'_, '_, '_> {
             kind: Kind::Contested,
             subject: hold.allocation.id.to_string(),
             since: self.window.start(),
-            until: Some(self.window.end()),
+            until: self.until(),
             detail: format!(
                 "allocation {} is not charged on {}: its slices are held by {by}",
                 hold.allocation.id, self.scene.gpu
@@ -317,7 +326,7 @@ impl Moment<'_, '_, '_> {
                 kind: Kind::Oversubscribed,
                 subject: self.scene.gpu.to_string(),
                 since: self.window.start(),
-                until: Some(self.window.end()),
+                until: self.until(),
                 detail: format!("shares of {} add up to {sum}", self.scene.gpu),
             });
         }

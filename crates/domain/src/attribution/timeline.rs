@@ -152,7 +152,7 @@ impl Segment {
             .map(|(holder, part)| post(piece.account, Some(holder), *part))
             .collect();
         let rest = all - parts.iter().sum::<i128>();
-        if rest > 0 {
+        if rest != 0 {
             postings.push(post(Account::Idle, None, rest));
         }
         postings

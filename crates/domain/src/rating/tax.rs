@@ -43,6 +43,8 @@ fn tax(rate: &TaxRate, base: Money, lines: &[Money]) -> Result<Tax, MoneyError> 
     let exact = multiply_exact(Ratio::new(base.minor(), scale), rate.rate.value())
         .ok_or(MoneyError::Overflow("base times tax rate"))?;
     let amount = Money::round(exact, currency)?;
+    let largest = lines.iter().map(|m| m.minor().saturating_abs()).max().unwrap_or(0);
+    largest.checked_mul(amount.minor()).ok_or(MoneyError::Overflow("line times tax"))?;
     let weights: Vec<_> = lines.iter().map(|m| Ratio::from_integer(m.minor())).collect();
     let by_line = split_by_largest_remainder(amount.minor(), &weights);
     Ok(Tax {

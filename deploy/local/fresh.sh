@@ -9,12 +9,19 @@
 # shellcheck source=lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+# The mirror this machine's own packages come from.
+own_mirror() {
+    # Not every machine has each of these files.
+    { cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } |
+        sed -nE 's/^(deb|URIs:) +(\[[^]]*\] +)?([a-z]+:[^ ]+).*/\3/p' | head -n 1
+}
+
 DIR=$STATE/fresh
 MACHINE=$DIR/machine
 CARGO=${CARGO_HOME:-$HOME/.cargo}
 RUSTUP=${RUSTUP_HOME:-$HOME/.rustup}
 SHARED=${SHARED:-$ROOT/../shared}
-MIRROR=${MIRROR:-http://deb.debian.org/debian}
+MIRROR=${MIRROR:-$(own_mirror)}
 
 check() {
     local tool

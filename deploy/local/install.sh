@@ -23,7 +23,7 @@ check_rust() {
     version_at_least "$found" "$want" || die 3 "Rust $want or newer is needed, this is $found: rustup update stable"
 }
 
-has_compiler() { have cc && have make; }
+has_compiler() { have cc && have c++ && have make; }
 has_library() { have pkg-config && pkg-config --exists "$1"; }
 has_python() { have python3 && python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; }
 has_certificates() { [ -s /etc/ssl/certs/ca-certificates.crt ] || [ -s /etc/pki/tls/certs/ca-bundle.crt ] || [ "$(uname)" = Darwin ]; }
@@ -62,7 +62,7 @@ need() {
 
 look() {
     need has_certificates ca-certificates "certificates of the public authorities, to fetch crates and jars"
-    need has_compiler build-essential "a C compiler and make, for librdkafka and aws-lc"
+    need has_compiler build-essential "C and C++ compilers and make, for librdkafka and aws-lc"
     need "has_library openssl" libssl-dev pkg-config "OpenSSL's headers and pkg-config, for librdkafka"
     need "has_library zlib" zlib1g-dev pkg-config "zlib's headers, for librdkafka"
     need "have perl" perl "perl, for the build of librdkafka"

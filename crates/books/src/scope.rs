@@ -2,7 +2,7 @@
 
 use crate::error::BooksError;
 use crate::facts::{decode, proof};
-use gpuledger_domain::fact::{Fact, FactBody, GrantUnit, Placed, PlacedOf, Runtime};
+use gpuledger_domain::fact::{Fact, FactBody, Placed, PlacedOf, Runtime};
 use gpuledger_domain::ids::GpuId;
 use gpuledger_storage::facts::StoredFact;
 use gpuledger_storage::{PgConnection, alive};
@@ -176,43 +176,26 @@ impl Gathering<'_> {
 
 impl Names {
     fn read(&mut self, fact: &Fact) {
+        self.gpus.extend(fact.body.gpus().into_iter().map(|gpu| format!("gpu:{gpu}")));
         match &fact.body {
             FactBody::Granted(grant) => {
                 self.allocations.insert(format!("alloc:{}", grant.allocation));
                 self.snapshots.insert(format!("snapshot:{}", fact.source));
                 self.runtime(&grant.runtime);
-                for unit in &grant.units {
-                    if let GrantUnit::Placed(placed) = unit {
-                        self.gpus.insert(format!("gpu:{}", placed.gpu));
-                    }
-                }
             }
-            FactBody::Placed(Placed { of, units }) => {
-                match of {
-                    PlacedOf::Allocation(allocation) => {
-                        self.allocations.insert(format!("alloc:{allocation}"));
-                    }
-                    PlacedOf::Runtime(runtime) => self.runtime(runtime),
-                }
-                self.gpus.extend(units.iter().map(|unit| format!("gpu:{}", unit.gpu)));
-            }
-            FactBody::AllocationState { allocation, .. }
+            FactBody::Placed(Placed { of: PlacedOf::Runtime(runtime), .. }) => self.runtime(runtime),
+            FactBody::Placed(Placed { of: PlacedOf::Allocation(allocation), .. })
+            | FactBody::AllocationState { allocation, .. }
             | FactBody::Transferred { allocation, .. }
             | FactBody::Released { allocation, .. } => {
                 self.allocations.insert(format!("alloc:{allocation}"));
             }
-            FactBody::Inventory(inventory) => {
-                self.gpus.extend(inventory.gpus.iter().map(|g| format!("gpu:{}", g.gpu)));
-            }
-            FactBody::UnitState(state) => {
-                self.gpus.insert(format!("gpu:{}", state.gpu));
-            }
-            FactBody::ScrubStarted { gpu, .. }
-            | FactBody::ScrubFinished { gpu, .. }
-            | FactBody::GpuDecommissioned(gpu) => {
-                self.gpus.insert(format!("gpu:{gpu}"));
-            }
-            FactBody::NodeDecommissioned(_)
+            FactBody::Inventory(_)
+            | FactBody::UnitState(_)
+            | FactBody::ScrubStarted { .. }
+            | FactBody::ScrubFinished { .. }
+            | FactBody::GpuDecommissioned(_)
+            | FactBody::NodeDecommissioned(_)
             | FactBody::NodeAlive(_)
             | FactBody::Snapshot { .. }
             | FactBody::Other => {}

@@ -2,7 +2,7 @@
 
 use crate::error::BooksError;
 use crate::facts::decode;
-use gpuledger_domain::fact::{Fact, FactBody, GrantUnit};
+use gpuledger_domain::fact::FactBody;
 use gpuledger_domain::ids::{GpuId, NodeId, Source};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::PgConnection;
@@ -22,7 +22,7 @@ pub async fn whereabouts(
         |prefix: &str| subjects.iter().filter(|s| s.starts_with(prefix)).cloned().collect::<Vec<_>>();
     let grants = decode(&load_by_subjects(connection, &of_kind("alloc:")).await?)?;
     let mut gpus: BTreeSet<String> = of_kind("gpu:").into_iter().collect();
-    gpus.extend(grants.iter().flat_map(granted).map(|gpu| format!("gpu:{gpu}")));
+    gpus.extend(grants.iter().flat_map(|fact| fact.body.gpus()).map(|gpu| format!("gpu:{gpu}")));
     let named: Vec<String> = gpus.iter().cloned().collect();
     let facts = decode(&load_by_subjects(connection, &named).await?)?;
     let mut latest: BTreeMap<&GpuId, (Instant, &NodeId)> = BTreeMap::new();
@@ -50,19 +50,4 @@ pub async fn grantors(
     let facts = decode(&load_by_subjects(connection, &named).await?)?;
     let grants = facts.into_iter().filter(|fact| matches!(fact.body, FactBody::Granted(_)));
     Ok(grants.map(|fact| fact.source).collect())
-}
-
-fn granted(fact: &Fact) -> Vec<&GpuId> {
-    match &fact.body {
-        FactBody::Granted(grant) => grant
-            .units
-            .iter()
-            .filter_map(|unit| match unit {
-                GrantUnit::Placed(placed) => Some(&placed.gpu),
-                GrantUnit::Unplaced { .. } => None,
-            })
-            .collect(),
-        FactBody::Placed(placed) => placed.units.iter().map(|unit| &unit.gpu).collect(),
-        _ => Vec::new(),
-    }
 }

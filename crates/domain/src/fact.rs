@@ -89,6 +89,35 @@ pub enum FactBody {
     Other,
 }
 
+impl FactBody {
+    /// The GPUs it names, in its order.
+    pub fn gpus(&self) -> Vec<&GpuId> {
+        match self {
+            Self::Inventory(inventory) => inventory.gpus.iter().map(|g| &g.gpu).collect(),
+            Self::Granted(grant) => grant
+                .units
+                .iter()
+                .filter_map(|unit| match unit {
+                    GrantUnit::Placed(placed) => Some(&placed.gpu),
+                    GrantUnit::Unplaced { .. } => None,
+                })
+                .collect(),
+            Self::Placed(placed) => placed.units.iter().map(|u| &u.gpu).collect(),
+            Self::UnitState(state) => vec![&state.gpu],
+            Self::ScrubStarted { gpu, .. }
+            | Self::ScrubFinished { gpu, .. }
+            | Self::GpuDecommissioned(gpu) => vec![gpu],
+            Self::NodeDecommissioned(_)
+            | Self::NodeAlive(_)
+            | Self::AllocationState { .. }
+            | Self::Transferred { .. }
+            | Self::Released { .. }
+            | Self::Snapshot { .. }
+            | Self::Other => Vec::new(),
+        }
+    }
+}
+
 /// A node's GPUs at one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inventory {

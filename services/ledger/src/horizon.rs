@@ -5,12 +5,10 @@ use crate::error::LedgerError;
 use crate::{RULE_SET, decide};
 use gpuledger_books::scope::{Scope, gather};
 use gpuledger_books::{Terms, facts as stored_facts};
-use gpuledger_domain::fact::{Fact, FactBody, GrantUnit};
-use gpuledger_domain::ids::GpuId;
+use gpuledger_domain::fact::FactBody;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::locks::{all_keys, hold};
 use gpuledger_storage::{Db, Tx, closes, state, touched};
-use std::collections::BTreeSet;
 
 /// Moves the horizon to `to` (never back) and settles the whole ledger there, in one transaction.
 ///
@@ -81,25 +79,10 @@ async fn whole(tx: &mut Tx) -> Result<Scope, LedgerError> {
     let facts = stored_facts::load_all(tx).await?;
     let mut scope = Scope { facts, ..Scope::default() };
     for fact in &scope.facts {
-        scope.gpus.extend(gpus_of(fact));
+        scope.gpus.extend(fact.body.gpus().into_iter().cloned());
         if let FactBody::Granted(grant) = &fact.body {
             scope.allocations.insert(grant.allocation.to_string());
         }
     }
     Ok(scope)
-}
-
-fn gpus_of(fact: &Fact) -> BTreeSet<GpuId> {
-    match &fact.body {
-        FactBody::Inventory(inventory) => inventory.gpus.iter().map(|g| g.gpu.clone()).collect(),
-        FactBody::Granted(grant) => grant
-            .units
-            .iter()
-            .filter_map(|unit| match unit {
-                GrantUnit::Placed(placed) => Some(placed.gpu.clone()),
-                GrantUnit::Unplaced { .. } => None,
-            })
-            .collect(),
-        _ => BTreeSet::new(),
-    }
 }

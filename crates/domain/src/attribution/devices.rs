@@ -1,6 +1,6 @@
 //! Devices: what the inventories say of each GPU, and when it has capacity.
 
-use crate::fact::{Fact, FactBody, GrantUnit, InventoryGpu};
+use crate::fact::{Fact, FactBody, InventoryGpu};
 use crate::ids::{GpuId, NodeId};
 use crate::time::{Instant, Window};
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ impl<'a> Devices<'a> {
 
     fn note_first_facts(&mut self, facts: &[&'a Fact]) {
         for fact in facts {
-            for gpu in gpus_named(&fact.body) {
+            for gpu in fact.body.gpus() {
                 if let Some(device) = self.by_gpu.get_mut(gpu) {
                     // Facts come in order of time, so the first one stays.
                     device.first_fact.get_or_insert(fact.at);
@@ -168,30 +168,4 @@ fn capacity(device: &Device<'_>, as_of: Instant) -> Vec<Window> {
     }
     windows.extend(open.and_then(|start| Window::new(start, as_of)));
     windows
-}
-
-fn gpus_named(body: &FactBody) -> Vec<&GpuId> {
-    match body {
-        FactBody::Inventory(inventory) => inventory.gpus.iter().map(|g| &g.gpu).collect(),
-        FactBody::Granted(grant) => grant
-            .units
-            .iter()
-            .filter_map(|unit| match unit {
-                GrantUnit::Placed(placed) => Some(&placed.gpu),
-                GrantUnit::Unplaced { .. } => None,
-            })
-            .collect(),
-        FactBody::Placed(placed) => placed.units.iter().map(|u| &u.gpu).collect(),
-        FactBody::UnitState(state) => vec![&state.gpu],
-        FactBody::ScrubStarted { gpu, .. }
-        | FactBody::ScrubFinished { gpu, .. }
-        | FactBody::GpuDecommissioned(gpu) => vec![gpu],
-        FactBody::NodeDecommissioned(_)
-        | FactBody::NodeAlive(_)
-        | FactBody::AllocationState { .. }
-        | FactBody::Transferred { .. }
-        | FactBody::Released { .. }
-        | FactBody::Snapshot { .. }
-        | FactBody::Other => Vec::new(),
-    }
 }

@@ -1,0 +1,3 @@
+//! `gpuledger-collector`.
+
+fn main() {}

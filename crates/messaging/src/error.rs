@@ -113,6 +113,11 @@ pub enum MessagingError {
 }
 
 impl MessagingError {
+    /// The cluster could not be asked: it may answer when it is up again.
+    pub fn is_out_of_reach(&self) -> bool {
+        matches!(self, Self::Kafka { .. } | Self::NoCluster { .. })
+    }
+
     /// For `map_err`: names what was being done.
     pub(crate) fn kafka(doing: impl Into<String>) -> impl FnOnce(KafkaError) -> Self {
         let doing = doing.into();

@@ -47,17 +47,34 @@ pub(super) async fn create(
     let options = AdminOptions::new().request_timeout(Some(REQUEST)).operation_timeout(Some(REQUEST));
     let answers =
         client.create_topics(&new, &options).await.map_err(MessagingError::kafka("create topics"))?;
-    let faults: Vec<String> = answers
+    let refused: Vec<(String, RDKafkaErrorCode)> = answers
         .into_iter()
         .filter_map(Result::err)
         .filter(|(_, code)| *code != RDKafkaErrorCode::TopicAlreadyExists)
-        .map(|(name, code)| format!("{name}: could not be created: {code}"))
         .collect();
+    if let Some((_, code)) = refused.iter().find(|(_, code)| is_passing(*code)) {
+        let doing = "create topics".to_owned();
+        return Err(MessagingError::Kafka { doing, source: KafkaError::AdminOp(*code) });
+    }
+    let faults: Vec<String> =
+        refused.into_iter().map(|(name, code)| format!("{name}: could not be created: {code}")).collect();
     if faults.is_empty() {
         wait_until_known(client, specs).await
     } else {
         Err(MessagingError::Topics(faults))
     }
+}
+
+/// What a cluster answers while it starts or elects.
+fn is_passing(code: RDKafkaErrorCode) -> bool {
+    matches!(
+        code,
+        RDKafkaErrorCode::NotController
+            | RDKafkaErrorCode::RequestTimedOut
+            | RDKafkaErrorCode::OperationTimedOut
+            | RDKafkaErrorCode::BrokerTransportFailure
+            | RDKafkaErrorCode::BrokerNotAvailable
+    )
 }
 
 /// A created topic has leaders only a moment later, and a consumer that subscribes before that waits for minutes.

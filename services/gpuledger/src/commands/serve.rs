@@ -10,7 +10,7 @@ use gpuledger_api::token::{SigningKey, VerifyKey, generate_ed25519_pem, write_ke
 use gpuledger_api::{ApiSettings, RateLimit, serve as serve_api, serve_admin};
 use gpuledger_domain::time::Instant;
 use gpuledger_ledger::serve::{LedgerSettings, serve as serve_ledger};
-use gpuledger_messaging::{ConsumerSettings, Topic, ensure_topics, manifest};
+use gpuledger_messaging::{ConsumerSettings, KafkaSettings, Topic, ensure_topics, manifest};
 use gpuledger_storage::{Role, connect};
 use gpuledger_telemetry::health::Health;
 use gpuledger_telemetry::logs::{LogFormat, init};
@@ -22,6 +22,10 @@ use std::time::Duration;
 
 /// How long tasks may take to end.
 const DEADLINE: Duration = Duration::from_secs(25);
+
+/// How long a cluster may take to come up before the service gives up.
+const KAFKA_PATIENCE: Duration = Duration::from_secs(60);
+const KAFKA_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs the roles until a signal.
 pub(crate) async fn run(settings: &Settings, only: &[String]) -> Result<Outcome> {
@@ -67,9 +71,7 @@ async fn start_ledger(
     let kafka = match settings.kafka() {
         None => None,
         Some(kafka) => {
-            ensure_topics(&kafka, &manifest(&kafka), settings.kafka_replication)
-                .await
-                .map_err(|error| OutOfReach(error.to_string()))?;
+            have_topics(settings, &kafka, shutdown).await?;
             let topics =
                 [Topic::Facts, Topic::Telemetry, Topic::Work, Topic::Signals].map(|topic| kafka.topic(topic));
             let mut consumer =
@@ -82,6 +84,21 @@ async fn start_ledger(
     let ledger =
         LedgerSettings { db, kafka, clock: clock()?, health: health.clone(), metrics: metrics.clone() };
     Ok(serve_ledger(ledger, shutdown)?)
+}
+
+/// Waits for the cluster: a service and its broker may be started, or restarted, at the same moment.
+async fn have_topics(settings: &Settings, kafka: &KafkaSettings, shutdown: &Shutdown) -> Result<()> {
+    let deadline = tokio::time::Instant::now() + KAFKA_PATIENCE;
+    loop {
+        let tried = ensure_topics(kafka, &manifest(kafka), settings.kafka_replication).await;
+        let Err(error) = tried else { return Ok(()) };
+        let is_over = tokio::time::Instant::now() >= deadline || shutdown.token().is_cancelled();
+        if is_over || !error.is_out_of_reach() {
+            return Err(OutOfReach(error.to_string()).into());
+        }
+        tracing::warn!(%error, "waiting for Kafka");
+        tokio::time::sleep(KAFKA_PAUSE).await;
+    }
 }
 
 async fn start_api(

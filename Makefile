@@ -11,7 +11,7 @@ help: ## list these commands
 .PHONY: demo
 demo: ## the whole product on this machine, from simulated nodes to a bill you can open; installs what is missing
 	@$(LOCAL)/install.sh
-	cargo build --locked -p gpuledger
+	cargo build --locked -p gpuledger -p gpuledger-collector -p gpuledger-nvml-sim
 	target/debug/gpuledger demo
 
 .PHONY: test
@@ -46,5 +46,5 @@ soak: ## the long form of the random suites: 10,000 cases (SOAK_CASES=n, SOAK_SE
 .PHONY: chaos
 chaos: ## kill consumers and the broker while events flow, and compare with a calm run; a small one is in `make test`
 	@$(LOCAL)/install.sh
-	cargo build --locked -p gpuledger
+	cargo build --locked -p gpuledger -p gpuledger-collector -p gpuledger-nvml-sim
 	@$$($(LOCAL)/python.sh) tests/chaos $(CHAOS)

@@ -6,7 +6,7 @@ pub(crate) mod events;
 pub(crate) mod import;
 pub(crate) mod objects;
 mod parked;
-mod publish;
+pub(crate) mod publish;
 pub(crate) mod reports;
 mod serve;
 mod token;

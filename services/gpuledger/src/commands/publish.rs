@@ -9,7 +9,7 @@ use anyhow::Result;
 use gpuledger_messaging::{
     KafkaSettings, MessagingError, Producer, ProducerSettings, Record, ensure_topics, manifest,
 };
-use gpuledger_wire::{decode_structured, encode_binary};
+use gpuledger_wire::{Event, decode_structured, encode_binary};
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,13 +75,16 @@ fn record(
         return None;
     }
     Some(match decode_structured(raw) {
-        Ok(event) => {
-            let (headers, payload) = encode_binary(&event);
-            let topic = format!("{}{}", kafka.topic_prefix, event.topic());
-            Ok(Record { topic, key: event.partition_key().into_bytes(), headers, payload })
-        }
+        Ok(event) => Ok(record_of(kafka, &event)),
         Err(error) => Err(Usage(format!("{name}:{line}: {}", error.fault)).into()),
     })
+}
+
+/// An event as it is written to its topic.
+pub(crate) fn record_of(kafka: &KafkaSettings, event: &Event) -> Record {
+    let (headers, payload) = encode_binary(event);
+    let topic = format!("{}{}", kafka.topic_prefix, event.topic());
+    Record { topic, key: event.partition_key().into_bytes(), headers, payload }
 }
 
 fn out_of_reach(error: MessagingError) -> anyhow::Error {

@@ -1,4 +1,4 @@
-//! The API of the demo: on a free port, with a development token for one tenant, and one request to itself.
+//! The API of the demo: on a free port, with development tokens, and requests to itself.
 
 use super::screen::Screen;
 use anyhow::{Context, Result, ensure};
@@ -13,8 +13,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long the token is good.
-const TOKEN_TTL: Duration = Duration::from_hours(12);
+/// How long a token is good: longer than the built-in day, whose hours the API's clock follows.
+const TOKEN_TTL: Duration = Duration::from_hours(48);
 /// How long the demo waits for its own answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -22,57 +22,112 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Address {
     running: Running,
     shutdown: Shutdown,
-    path: String,
-    token: String,
+    key: SigningKey,
+    clock: Clock,
 }
 
 impl Address {
-    /// Starts it for one tenant's questions about a window.
+    /// Starts it.
     ///
     /// # Errors
     /// The database, or the API does not start.
-    pub(crate) async fn open(database: &str, clock: Clock, tenant: &str, window: Window) -> Result<Self> {
+    pub(crate) async fn open(database: &str, clock: Clock) -> Result<Self> {
         let pem = generate_ed25519_pem()?;
         let key = SigningKey::from_pem(pem.as_bytes())?;
-        let claims = Claims {
-            subject: tenant.to_owned(),
-            role: TokenRole::Tenant,
-            tenant: Some(tenant.to_owned()),
-            source: None,
-            nodes: Vec::new(),
-            pools: Vec::new(),
-        };
-        let token = mint(&claims, &key, clock(), TOKEN_TTL)?;
         let shutdown = Shutdown::default();
         let settings = ApiSettings {
             bind: "127.0.0.1:0".to_owned(),
             admin_bind: None,
             db: connect(database, Role::Api).await?,
             key: key.verify_key()?,
-            now: clock,
+            now: Clock::clone(&clock),
             rate: RateLimit::default(),
             workers: Some(2),
             health: Health::default(),
             metrics: Metrics::new(env!("CARGO_PKG_VERSION"))?,
         };
         let running = serve(settings, shutdown.token()).await?;
-        let path = format!("/v1/usage?from={}&to={}&group_by=project", window.start(), window.end());
-        Ok(Self { running, shutdown, path, token })
+        Ok(Self { running, shutdown, key, clock })
     }
 
-    /// Prints the address, a command that asks it, and what it answers.
+    /// Where it answers.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.running.api)
+    }
+
+    /// A token for one node's collector.
+    ///
+    /// # Errors
+    /// The key does not sign.
+    pub(crate) fn node_token(&self, node: &str) -> Result<String> {
+        self.token(Claims {
+            subject: format!("collector@{node}"),
+            role: TokenRole::Node,
+            tenant: None,
+            source: Some(format!("/nodes/{node}")),
+            nodes: vec![node.to_owned()],
+            pools: Vec::new(),
+        })
+    }
+
+    /// A token for an allocator of these nodes.
+    ///
+    /// # Errors
+    /// The key does not sign.
+    pub(crate) fn allocator_token(&self, source: &str, nodes: Vec<String>) -> Result<String> {
+        self.token(Claims {
+            subject: "allocator".to_owned(),
+            role: TokenRole::Allocator,
+            tenant: None,
+            source: Some(source.to_owned()),
+            nodes,
+            pools: Vec::new(),
+        })
+    }
+
+    fn token(&self, claims: Claims) -> Result<String> {
+        Ok(mint(&claims, &self.key, (self.clock)(), TOKEN_TTL)?)
+    }
+
+    /// Sends a batch of events, as one JSON list.
+    ///
+    /// # Errors
+    /// It does not take all of them.
+    pub(crate) async fn post(&self, token: &str, batch: Vec<u8>) -> Result<()> {
+        let (address, token) = (self.running.api, token.to_owned());
+        let head = format!(
+            "POST /v1/events HTTP/1.0\r\ncontent-type: application/cloudevents-batch+json\r\ncontent-length: {}\r\n",
+            batch.len()
+        );
+        let answer =
+            tokio::task::spawn_blocking(move || ask(address, &head, &token, &batch, " 202 ")).await??;
+        let refused = |list: &str| answer[list].as_array().is_none_or(|list| !list.is_empty());
+        ensure!(
+            !refused("refused") && !refused("not_entitled"),
+            "the demo's own API refuses events: {answer}"
+        );
+        Ok(())
+    }
+
+    /// Prints the address, a command that asks it for one tenant's usage, and what it answers.
     ///
     /// # Errors
     /// It does not answer, or with an error.
-    pub(crate) async fn print(&self, screen: Screen, tenant: &str) -> Result<()> {
+    pub(crate) async fn print(&self, screen: Screen, tenant: &str, window: Window) -> Result<()> {
         let address = self.running.api;
+        let token = self.token(Claims {
+            subject: tenant.to_owned(),
+            role: TokenRole::Tenant,
+            tenant: Some(tenant.to_owned()),
+            source: None,
+            nodes: Vec::new(),
+            pools: Vec::new(),
+        })?;
+        let path = format!("/v1/usage?from={}&to={}&group_by=project", window.start(), window.end());
         screen.heading("The API", &format!("http://{address}, documented at http://{address}/docs"));
-        screen.line(&format!(
-            "curl -H 'authorization: Bearer {}' \\\n     'http://{address}{}'",
-            self.token, self.path
-        ));
-        let (path, token) = (self.path.clone(), self.token.clone());
-        let answer = tokio::task::spawn_blocking(move || get(address, &path, &token)).await??;
+        screen.line(&format!("curl -H 'authorization: Bearer {token}' \\\n     'http://{address}{path}'"));
+        let head = format!("GET {path} HTTP/1.0\r\n");
+        let answer = tokio::task::spawn_blocking(move || ask(address, &head, &token, &[], " 200 ")).await??;
         screen.note(&format!("answers, for {tenant} alone, as its token and row security say:"));
         screen.lines(&serde_json::to_string_pretty(&answer)?);
         Ok(())
@@ -99,14 +154,15 @@ impl Address {
 }
 
 /// One request over a plain connection. HTTP/1.0: the answer ends where the connection does.
-fn get(address: SocketAddr, path: &str, token: &str) -> Result<serde_json::Value> {
+fn ask(address: SocketAddr, head: &str, token: &str, body: &[u8], wanted: &str) -> Result<serde_json::Value> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).context("the demo's own API")?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    write!(stream, "GET {path} HTTP/1.0\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n")?;
+    write!(stream, "{head}host: {address}\r\nauthorization: Bearer {token}\r\n\r\n")?;
+    stream.write_all(body)?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).context("the demo's own API")?;
     let (head, body) = answer.split_once("\r\n\r\n").context("the demo's own API gave no answer")?;
     let status = head.lines().next().unwrap_or_default();
-    ensure!(status.contains(" 200 "), "the demo's own API answers {status}: {body}");
+    ensure!(status.contains(wanted), "the demo's own API answers {status}: {body}");
     Ok(serde_json::from_str(body)?)
 }

@@ -4,10 +4,11 @@
 mod installed;
 mod user;
 
+use super::random::hex;
 use crate::outcome::OutOfReach;
 use anyhow::{Context, Result};
 use installed::Installed;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -63,7 +64,7 @@ impl PrivatePostgres {
         let user = ServerUser::of_this_process()?;
         let folder = user.folder(home)?;
         let mut server =
-            Self { installed, user, folder, port: 0, password: password()?, is_kept, watcher: None };
+            Self { installed, user, folder, port: 0, password: hex(16)?, is_kept, watcher: None };
         server.watcher = Some(server.watch()?);
         server.make()?;
         server.launch()?;
@@ -182,24 +183,9 @@ fn free_port() -> Result<u16> {
     Ok(listener.local_addr().context("looking for a free port")?.port())
 }
 
-/// 128 bits of the system's chance, in hex.
-fn password() -> Result<String> {
-    let mut bytes = [0_u8; 16];
-    let mut chance = std::fs::File::open("/dev/urandom").context("/dev/urandom")?;
-    chance.read_exact(&mut bytes).context("/dev/urandom")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn passwords_differ_and_fit_into_a_url() {
-        let (one, other) = (password().unwrap(), password().unwrap());
-        assert_ne!(one, other);
-        assert!(one.len() == 32 && one.bytes().all(|b| b.is_ascii_hexdigit()), "{one}");
-    }
 
     #[test]
     fn a_failure_says_what_the_program_said() {

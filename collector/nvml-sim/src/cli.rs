@@ -1,0 +1,134 @@
+//! The command line. Results go to standard output; exit codes: 0 done, 1 the answer is no, 2 wrong usage or no such file.
+
+use anyhow::{Context as _, Result};
+use clap::{Parser, Subcommand};
+use gpuledger_nvml_sim::model::MODELS;
+use gpuledger_nvml_sim::random::{self, Settings};
+use gpuledger_nvml_sim::scenario::Span;
+use gpuledger_nvml_sim::truth::truth;
+use gpuledger_nvml_sim::world::World;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Scenarios of a simulated NVML.
+#[derive(Parser)]
+#[command(name = "gpuledger-nvml-sim", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Reads scenarios and says what is in them; exit code 1 where one cannot be.
+    Check {
+        /// Scenario files.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Prints the ground truth of a span as JSON.
+    Truth {
+        /// Scenario file.
+        file: PathBuf,
+        /// Begin of the span, since the start.
+        #[arg(long, default_value = "0s", value_parser = Span::parse)]
+        from: Span,
+        /// End of the span; by default the last change of the timeline.
+        #[arg(long, value_parser = Span::parse)]
+        to: Option<Span>,
+    },
+    /// Draws a scenario and prints it.
+    Random {
+        /// The same seed gives the same scenario.
+        #[arg(long)]
+        seed: u64,
+        /// Number of GPUs, 1 to 16.
+        #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
+        gpus: u8,
+        /// Length of the timeline.
+        #[arg(long, default_value = "10m", value_parser = Span::parse)]
+        length: Span,
+    },
+    /// Lists the models a scenario may name, with their MIG profiles.
+    Models,
+}
+
+pub(crate) fn run() -> Result<ExitCode> {
+    match Cli::parse().command {
+        Command::Check { files } => check(&files),
+        Command::Truth { file, from, to } => print_truth(&file, from, to),
+        Command::Random { seed, gpus, length } => {
+            let drawn = random::scenario(seed, Settings { gpus: gpus.into(), length });
+            say(&drawn.yaml()?)
+        }
+        Command::Models => say(&models()),
+    }
+}
+
+fn say(text: &str) -> Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    match writeln!(out, "{}", text.trim_end()) {
+        // The reader has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        other => other.map(|()| ExitCode::SUCCESS).context("standard output"),
+    }
+}
+
+fn check(files: &[PathBuf]) -> Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    for file in files {
+        match World::load(file) {
+            Ok(world) => {
+                say(&summary(file, &world))?;
+            }
+            Err(fault) => {
+                code = ExitCode::FAILURE;
+                eprintln!("{fault}");
+            }
+        }
+    }
+    Ok(code)
+}
+
+fn summary(file: &Path, world: &World) -> String {
+    let scenario = world.scenario();
+    format!(
+        "{}: {} GPUs, {} steps over {}, {} instances, {} processes, covers {:?}",
+        file.display(),
+        world.gpu_count(),
+        scenario.timeline.len(),
+        Span(world.last_change_us()),
+        world.gpu_instances().len(),
+        world.processes().len(),
+        scenario.covers,
+    )
+}
+
+fn print_truth(file: &Path, from: Span, to: Option<Span>) -> Result<ExitCode> {
+    let world = World::load(file)?;
+    let to_us = to.map_or(world.last_change_us(), |to| to.0);
+    say(&serde_json::to_string_pretty(&truth(&world, from.0, to_us))?)
+}
+
+fn models() -> String {
+    let mut text = String::new();
+    for model in &MODELS {
+        let unsure = if model.is_unsure { "  (some numbers are not sourced)" } else { "" };
+        let _ = writeln!(text, "{:<9} {} {} MiB{unsure}", model.key, model.name, model.memory_mib);
+        for profile in model.mig.map_or(&[][..], |geometry| geometry.profiles) {
+            let _ = writeln!(
+                text,
+                "          {:<11} id {:>2}  {} of {:?}  {:>6} MiB  {:>3} SM",
+                profile.name,
+                profile.id,
+                profile.memory_slices,
+                profile.starts,
+                profile.memory_mib,
+                profile.multiprocessors
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,195 @@
+//! SM-active time of processes.
+
+use super::{Integrator, Piece};
+use crate::cycle::{Accounted, Observation};
+use crate::integrate::accounts::{Read, Step};
+use crate::integrate::derive::{divide, parts};
+use crate::integrate::roster::Entry;
+use crate::integrate::rows::{Busy, Discard, Row, Told};
+use crate::integrate::{HELD_PERIODS, SAMPLE_US};
+use crate::ladder::{Ladder, Quality, Rule, Rung, Want, Why};
+use crate::window::{Measure, ProcessKey, Span, Subject, UnitKey};
+use gpuledger_domain::time::Instant;
+use gpuledger_nvml::{Absent, ProcessKind};
+
+impl Integrator {
+    pub(super) fn process_pieces(
+        &mut self,
+        at: Instant,
+        seen: &Observation,
+        ladder: &Ladder,
+        pieces: &[Piece],
+    ) -> Vec<Discard> {
+        // The ring moves on with each reply, whoever uses it.
+        let newest_us = self.newest_sample(seen);
+        match ladder.rung(Want::ProcessSm) {
+            Rung::Accounting => self.by_accounting(at, seen),
+            Rung::ProcessSamples => return self.by_rows(at, seen, newest_us),
+            Rung::Derived => pieces.iter().for_each(|piece| self.by_share(at, *piece)),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn newest_sample(&mut self, seen: &Observation) -> Option<u64> {
+        let read = seen.samples.as_ref()?;
+        let samples = read.value.as_ref().ok()?;
+        let latest_us = read.at_us.saturating_add(SAMPLE_US);
+        let stamped = samples.iter().filter_map(|sample| {
+            Some((self.time.monotonic_us(sample.timestamp_us, self.scale)?, sample.timestamp_us))
+        });
+        let (at_us, stamp_us) = stamped.filter(|(at_us, _)| *at_us <= latest_us).max()?;
+        self.newest_stamp_us = stamp_us;
+        Some(at_us)
+    }
+
+    fn by_rows(&mut self, at: Instant, seen: &Observation, newest_us: Option<u64>) -> Vec<Discard> {
+        let Some(read) = &seen.rows else { return Vec::new() };
+        let reply = match &read.value {
+            Ok(reply) => reply,
+            Err(why) => {
+                self.no_process_time(at, Quality::from(*why));
+                return Vec::new();
+            }
+        };
+        let row = |row: &gpuledger_nvml::UtilizationRow| Row {
+            pid: row.pid,
+            at_us: self.time.monotonic_us(row.timestamp_us, self.scale),
+            percent: row.sm_percent,
+        };
+        let rows: Vec<Row> = reply.rows.iter().map(row).collect();
+        let since_us = self.rows.since_us(read.at_us);
+        let roster = &self.roster;
+        let is_known = |pid| known(roster.iter(), pid, since_us);
+        let told = self.rows.read(&rows, newest_us, read.at_us, is_known);
+        self.tell_rows(at, &told);
+        told.discarded.iter().map(|(_, why)| *why).collect()
+    }
+
+    fn tell_rows(&mut self, at: Instant, told: &Told) {
+        let Some(cover) = told.cover.and_then(|cover| cover.after(self.floor_us)) else { return };
+        let on_device: Vec<(ProcessKey, Entry)> = self
+            .roster
+            .iter()
+            .filter(|(key, _)| key.unit == UnitKey::Device)
+            .map(|(key, entry)| (*key, entry.clone()))
+            .collect();
+        for (key, entry) in on_device {
+            let pid = key.process.pid;
+            let busy = told.busy.iter().find(|busy| busy.pid == pid);
+            if busy.is_none() && told.discarded.iter().any(|(other, _)| *other == pid) {
+                let label = Quality::from(Absent::Implausible);
+                self.book.absent(at, Subject::Process(key), Measure::Sm, label);
+            } else if let Some(span) = self.lifetime(key, &entry, cover, busy) {
+                let whole = u128::from(span.length_us()) * 1_000_000;
+                let amount = busy.map_or(0, |busy| busy.amount.min(whole));
+                let label = sampled(&entry, told.is_scaled);
+                self.add(Subject::Process(key), Measure::Sm, span, amount, label);
+            }
+        }
+    }
+
+    /// The part of a time in which a process can have lived: from its start, or else the last list without it, to its last sample or the
+    /// last list with it.
+    fn lifetime(&self, key: ProcessKey, entry: &Entry, cover: Span, busy: Option<&Busy>) -> Option<Span> {
+        let started_us = self.scale.monotonic_us(key.process.started_at).min(entry.seen_us);
+        let from_us = cover.from_us().max(entry.absent_us.unwrap_or(0)).max(started_us);
+        let last_us = busy.map_or(0, |busy| busy.at_us).max(entry.seen_us);
+        let to_us = if entry.gone_us.is_some() { cover.to_us().min(last_us) } else { cover.to_us() };
+        // One that came and went between two looks has its samples, and no more is known of it.
+        Span::new(from_us, to_us).or_else(|| busy.and_then(|_| Span::new(cover.from_us(), to_us)))
+    }
+
+    fn by_accounting(&mut self, at: Instant, seen: &Observation) {
+        let Some(read) = &seen.accounted else { return };
+        let is_shared = self.roster.is_shared(UnitKey::Device);
+        for accounted in &read.value {
+            match accounted.counters {
+                Ok(_) => self.account(at, *accounted, read.at_us, is_shared),
+                // Right after it began accounting may not know it yet.
+                Err(why) => {
+                    let subject = Subject::Process(accounted.process);
+                    self.book.absent(at, subject, Measure::Sm, Quality::from(why));
+                }
+            }
+        }
+    }
+
+    fn account(&mut self, at: Instant, accounted: Accounted, read_us: u64, is_shared: bool) {
+        let (Ok(counters), Some(entry)) = (accounted.counters, self.roster.get(&accounted.process)) else {
+            return;
+        };
+        let start_us = self.time.monotonic_us(counters.start_us, self.scale);
+        let born_us = entry.absent_us.map(|absent_us| start_us.map_or(absent_us, |at| at.max(absent_us)));
+        let ended_us = entry.gone_us.map(|gone_us| {
+            let by_life = start_us.zip(accounted.life_us).map(|(start_us, life_us)| start_us + life_us);
+            by_life.unwrap_or(entry.seen_us).clamp(entry.seen_us, gone_us)
+        });
+        let read = Read { counters, at_us: ended_us.unwrap_or(read_us), born_us };
+        let subject = Subject::Process(accounted.process);
+        let limit_us = HELD_PERIODS * self.periods.slow_us;
+        match self.accounts.read(accounted.process, read) {
+            Step::Busy(span, amount) if span.length_us() <= limit_us => {
+                let quality = Quality::DriverCounter { shared: is_shared };
+                if let Some(over) = span.after(self.floor_us) {
+                    let amount = amount * u128::from(over.length_us()) / u128::from(span.length_us());
+                    self.add(subject, Measure::Sm, over, amount, quality);
+                }
+            }
+            Step::Reset => {
+                let label = Quality::Unavailable(Why::CounterReset);
+                self.book.absent(at, subject, Measure::Sm, label);
+            }
+            Step::Busy(..) | Step::Seed | Step::Nothing => {}
+        }
+    }
+
+    fn by_share(&mut self, at: Instant, piece: Piece) {
+        match divide(&self.roster, piece.unit) {
+            Ok(division) => {
+                let label = Quality::DerivedShare(division.rule);
+                let amounts = parts(piece.amount, division.among.len());
+                for (key, amount) in division.among.iter().zip(amounts) {
+                    self.add(Subject::Process(*key), Measure::Sm, piece.span, amount, label);
+                }
+            }
+            Err(why) => {
+                let on_unit: Vec<ProcessKey> =
+                    self.roster.live().map(|(key, _)| *key).filter(|key| key.unit == piece.unit).collect();
+                for key in on_unit {
+                    self.book.absent(at, Subject::Process(key), Measure::Sm, why);
+                }
+            }
+        }
+    }
+
+    fn no_process_time(&mut self, at: Instant, why: Quality) {
+        let live: Vec<ProcessKey> = self.roster.live().map(|(key, _)| *key).collect();
+        for key in live {
+            self.book.absent(at, Subject::Process(key), Measure::Sm, why);
+        }
+    }
+}
+
+/// Whether a row's number means one process, live or ended since the question's instant.
+fn known<'a>(
+    entries: impl Iterator<Item = (&'a ProcessKey, &'a Entry)>,
+    pid: u32,
+    since_us: u64,
+) -> Result<(), Discard> {
+    let may_be = |entry: &Entry| entry.gone_us.is_none_or(|gone_us| gone_us >= since_us);
+    let of_pid = entries.filter(|(key, _)| key.process.pid == pid && key.unit == UnitKey::Device);
+    match of_pid.filter(|(_, entry)| may_be(entry)).count() {
+        0 => Err(Discard::UnknownPid),
+        1 => Ok(()),
+        _ => Err(Discard::ReusedPid),
+    }
+}
+
+fn sampled(entry: &Entry, scaled: bool) -> Quality {
+    match entry.kind {
+        // That the driver tells clients of one MPS server apart was never shown on hardware.
+        ProcessKind::MpsClient => Quality::DerivedShare(Rule::Sampled),
+        ProcessKind::Compute | ProcessKind::Graphics => Quality::DriverSampled { scaled },
+    }
+}

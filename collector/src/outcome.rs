@@ -1,0 +1,63 @@
+//! Exit codes: 0 done, 1 the answer is no, 2 wrong usage or configuration, 3 a dependency is out of reach.
+
+use crate::say::say_err;
+use gpuledger_collector::settings::SettingsError;
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Done.
+    Done,
+    /// Some GPU cannot be read.
+    No,
+}
+
+/// Something the command needs is out of reach: the library, the driver.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct OutOfReach(pub(crate) String);
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::SUCCESS,
+            Outcome::No => Self::from(1),
+        }
+    }
+}
+
+impl Outcome {
+    /// Prints what clap has to say; help and version are no errors.
+    pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+        match (error.use_stderr(), error.print()) {
+            (false, Ok(())) => ExitCode::SUCCESS,
+            _ => ExitCode::from(2),
+        }
+    }
+
+    /// Prints an error with its causes and gives its exit code.
+    pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+        let mut line = format!("gpuledger-collector: {error}");
+        let mut said = error.to_string();
+        for cause in error.chain().skip(1).map(ToString::to_string) {
+            if !said.contains(&cause) {
+                line.push_str(": ");
+                line.push_str(&cause);
+                said = cause;
+            }
+        }
+        say_err(&line);
+        ExitCode::from(code(error))
+    }
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    if error.chain().any(|cause| cause.is::<SettingsError>()) {
+        2
+    } else if error.chain().any(|cause| cause.is::<OutOfReach>()) {
+        3
+    } else {
+        1
+    }
+}

@@ -1,0 +1,103 @@
+//! The report for people.
+
+use super::Report;
+use super::gpu::GpuReport;
+use super::privileges::Held;
+use crate::table::{columns, indented};
+use std::fmt::Write;
+
+/// The report as text.
+pub fn table(report: &Report) -> String {
+    let mut text = heading(report);
+    for gpu in &report.gpus {
+        text.push('\n');
+        text.push_str(&section(gpu));
+    }
+    text.push('\n');
+    text.push_str(&privileges(report));
+    text
+}
+
+fn heading(report: &Report) -> String {
+    let or_unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "n/a".to_owned());
+    let (driver, nvml) = (or_unknown(&report.driver), or_unknown(&report.nvml));
+    let cuda = report.cuda.map_or_else(|| "n/a".to_owned(), |cuda| format!("{}.{}", cuda / 1000, cuda % 1000 / 10));
+    let count = report.gpus.len();
+    let gpus = if count == 1 { "1 GPU".to_owned() } else { format!("{count} GPUs") };
+    let mut text = format!("{}: {gpus}, driver {driver}, NVML {nvml}, CUDA {cuda}\n", report.node);
+    match &report.attribution {
+        None => text.push_str("Processes are attributed.\n"),
+        Some(why) => line(&mut text, format_args!("Processes are not attributed: {why}.")),
+    }
+    text
+}
+
+fn section(gpu: &GpuReport) -> String {
+    if let Some(why) = &gpu.unreadable {
+        return format!("GPU {}  cannot be read: {why}\n", gpu.index);
+    }
+    let part = |text: &Option<String>| text.clone().unwrap_or_default();
+    let mut text = format!("GPU {}  {}  {}  {}\n", gpu.index, part(&gpu.model), part(&gpu.uuid), part(&gpu.pci_bus_id));
+    line(&mut text, format_args!("  MIG {}{}", gpu.mig, instances(gpu)));
+    let readings: Vec<Vec<String>> = gpu
+        .readings
+        .iter()
+        .map(|reading| {
+            let rung = reading.rung.map_or_else(|| "-".to_owned(), |letter| letter.to_string());
+            let source = reading.source.unwrap_or("-").to_owned();
+            vec![reading.words.clone(), rung, reading.quality.clone(), source]
+        })
+        .collect();
+    text.push_str(&indented(&columns(&["reading", "rung", "quality", "NVML call"], &[], &readings)));
+    text.push_str(&better(gpu));
+    text
+}
+
+fn instances(gpu: &GpuReport) -> String {
+    let one = |instance: &super::Instance| {
+        let profile = instance.profile.as_deref().unwrap_or("profile n/a");
+        format!("{profile} at {}", instance.placement)
+    };
+    let list: Vec<String> = gpu.instances.iter().map(one).collect();
+    if list.is_empty() { String::new() } else { format!(": {}", list.join(", ")) }
+}
+
+/// What would raise the readings of a GPU.
+fn better(gpu: &GpuReport) -> String {
+    let rows: Vec<Vec<String>> = gpu
+        .readings
+        .iter()
+        .flat_map(|reading| reading.refused.iter().map(move |refused| (reading, refused)))
+        .map(|(reading, refused)| {
+            let rung = refused.rung.map_or_else(|| "-".to_owned(), |letter| letter.to_string());
+            vec![reading.words.clone(), rung, refused.why.clone(), refused.advice.to_owned()]
+        })
+        .collect();
+    if rows.is_empty() {
+        return "  Nothing better exists.\n".to_owned();
+    }
+    format!("  Out of reach, and what it takes:\n{}", indented(&columns(&["reading", "rung", "why", "what it takes"], &[], &rows)))
+}
+
+fn privileges(report: &Report) -> String {
+    let rows: Vec<Vec<String>> = report
+        .privileges
+        .iter()
+        .map(|privilege| {
+            let held = match privilege.held {
+                Held::Yes => "held",
+                Held::No => "not held",
+                Held::Unknown => "unknown",
+                Held::Needless => "no use here",
+            };
+            vec![privilege.name.into(), held.into(), privilege.buys.into(), privilege.how.into()]
+        })
+        .collect();
+    let list = columns(&["privilege", "", "what it buys", "how it is given"], &[], &rows);
+    format!("Privileges (none is needed, and none is taken):\n{}", indented(&list))
+}
+
+fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    // Writing to a string does not fail.
+    writeln!(text, "{arguments}").unwrap_or_default();
+}

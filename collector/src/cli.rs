@@ -1,6 +1,8 @@
 //! The command line, as the contract has it.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use gpuledger_domain::time::Instant;
+use gpuledger_wire::time::parse_time;
 use std::path::PathBuf;
 
 /// Meters the GPUs of a node: every reading NVML can give, none it cannot.
@@ -26,6 +28,9 @@ pub enum Command {
         /// Drive the time of a simulated node in this file
         #[arg(long)]
         clock: Option<PathBuf>,
+        /// End at this instant of the node's clock (RFC 3339), as a signal would
+        #[arg(long, value_parser = instant)]
+        until: Option<Instant>,
     },
     /// Say what can be measured here, why not the rest, and what would raise it; changes nothing
     Probe(Output),
@@ -38,6 +43,10 @@ pub enum Command {
         #[command(flatten)]
         output: Output,
     },
+}
+
+fn instant(text: &str) -> Result<Instant, String> {
+    parse_time(text).map_err(|why| why.to_string())
 }
 
 /// How a result is printed.
@@ -70,12 +79,10 @@ mod tests {
     #[test]
     fn the_commands_of_the_contract_are_read() {
         let read = |line: &str| Cli::try_parse_from(line.split(' ')).unwrap().command;
-        assert!(matches!(read("c run"), Command::Run { dcgm_names: false, clock: None }));
+        assert!(matches!(read("c run"), Command::Run { dcgm_names: false, clock: None, until: None }));
         assert!(matches!(read("c run --dcgm-names"), Command::Run { dcgm_names: true, .. }));
         assert!(matches!(read("c probe"), Command::Probe(Output { format: Format::Table })));
-        let once = |line: &str, format: Format| {
-            matches!(read(line), Command::Sample { once: true, output } if output.format == format)
-        };
+        let once = |line: &str, format: Format| matches!(read(line), Command::Sample { once: true, output } if output.format == format);
         assert!(once("c sample --once --format json", Format::Json));
         assert!(once("c sample --once --format table", Format::Table));
     }

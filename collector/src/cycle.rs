@@ -3,11 +3,15 @@
 //! Topology, process rows, start times and owners, readings, start times again, topology again. What does not hold still over that time
 //! is discarded and counted.
 
+mod device;
 mod observation;
 mod observe;
 mod report;
 mod sampler;
 
 pub use observation::{Accounted, Live, Observation, RowsReply, Timed};
-pub use report::{CycleReport, Gauges, LiveProcess};
+pub use report::{CycleReport, Gauges, LiveProcess, View};
 pub use sampler::{Sampler, SamplerSettings};
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ pub use rung::{Refusal, Refused, Rung, Standing, Want};
 use std::collections::BTreeMap;
 
 /// Where each reading of one device stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ladder {
     /// Whether MIG was on when it was probed.
     pub mig: bool,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// What became of an order.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Answer<R> {
+pub(crate) enum Answer<R> {
     /// The report.
     Done(R),
     /// Nothing was ordered.
@@ -23,7 +23,7 @@ pub enum Answer<R> {
 
 /// A thread that carries out one order at a time.
 #[derive(Debug)]
-pub struct Lane<O, R> {
+pub(crate) struct Lane<O, R> {
     orders: SyncSender<O>,
     reports: Receiver<R>,
     ordered: Option<Instant>,
@@ -34,7 +34,7 @@ impl<O: Send + 'static, R: Send + 'static> Lane<O, R> {
     ///
     /// # Errors
     /// The system starts no thread.
-    pub fn start(name: &str, mut work: impl FnMut(O) -> R + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(name: &str, mut work: impl FnMut(O) -> R + Send + 'static) -> io::Result<Self> {
         let (orders, inbox) = sync_channel(1);
         let (outbox, reports) = sync_channel(1);
         thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(move || {
@@ -48,19 +48,19 @@ impl<O: Send + 'static, R: Send + 'static> Lane<O, R> {
     }
 
     /// Gives an order, unless the last one is still being carried out.
-    pub fn order(&mut self, order: O) {
+    pub(crate) fn order(&mut self, order: O) {
         if self.ordered.is_none() && self.orders.try_send(order).is_ok() {
             self.ordered = Some(Instant::now());
         }
     }
 
     /// Whether an order is being carried out.
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.ordered.is_some()
     }
 
     /// Waits for the report until an instant.
-    pub fn answer(&mut self, until: Instant) -> Answer<R> {
+    pub(crate) fn answer(&mut self, until: Instant) -> Answer<R> {
         let Some(ordered) = self.ordered else { return Answer::Idle };
         match self.reports.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(report) => {

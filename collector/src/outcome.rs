@@ -1,7 +1,9 @@
 //! Exit codes: 0 done, 1 the answer is no, 2 wrong usage or configuration, 3 a dependency is out of reach.
 
 use crate::say::say_err;
+use gpuledger_collector::run::RunError;
 use gpuledger_collector::settings::SettingsError;
+use gpuledger_telemetry::logs::LogError;
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -53,11 +55,25 @@ impl Outcome {
 }
 
 fn code(error: &anyhow::Error) -> u8 {
-    if error.chain().any(|cause| cause.is::<SettingsError>()) {
+    if error.chain().any(is_configuration) {
         2
-    } else if error.chain().any(|cause| cause.is::<OutOfReach>()) {
+    } else if error.chain().any(|cause| cause.is::<OutOfReach>() || is_out_of_reach(cause)) {
         3
     } else {
         1
     }
+}
+
+/// What a restart may mend is out of reach for now; the rest of a failed start is configuration.
+fn is_out_of_reach(cause: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(cause.downcast_ref(), Some(RunError::Restart(_) | RunError::System { .. } | RunError::Spool(_)))
+}
+
+fn is_configuration(cause: &(dyn std::error::Error + 'static)) -> bool {
+    cause.is::<SettingsError>()
+        || cause.is::<LogError>()
+        || matches!(
+            cause.downcast_ref(),
+            Some(RunError::NoSink | RunError::Sink(_) | RunError::Node(_) | RunError::Clock { .. })
+        )
 }

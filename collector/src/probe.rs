@@ -4,6 +4,7 @@ mod gpu;
 mod privileges;
 mod table;
 
+pub(crate) use gpu::want_word;
 pub use gpu::{GpuReport, Instance, ReadingReport, Refused};
 pub use privileges::{Held, Privilege};
 pub use table::table;
@@ -12,6 +13,7 @@ use crate::process::Standing;
 use crate::settings::Settings;
 use gpuledger_nvml::{Absent, Driver};
 use serde::Serialize;
+use std::path::Path;
 
 /// What can be measured on this node. Its JSON is stable: members are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,6 +46,11 @@ impl Report {
 /// # Errors
 /// NVML does not even count its GPUs.
 pub fn probe(driver: &dyn Driver, settings: &Settings) -> Result<Report, Absent> {
+    look(driver, settings, Path::new("/proc/self/status"))
+}
+
+/// `own`: the status of our own process, which is not below another procfs.
+fn look(driver: &dyn Driver, settings: &Settings, own: &Path) -> Result<Report, Absent> {
     let versions = driver.versions().ok();
     let gpus: Vec<GpuReport> = (0..driver.gpu_count()?).map(|index| GpuReport::of(driver, index)).collect();
     let standing = Standing::read(&settings.proc_root);
@@ -54,7 +61,7 @@ pub fn probe(driver: &dyn Driver, settings: &Settings) -> Result<Report, Absent>
         nvml: versions.as_ref().map(|versions| versions.nvml.clone()),
         cuda: versions.as_ref().map(|versions| versions.cuda),
         attribution: (!hindrance.is_empty()).then_some(hindrance),
-        privileges: privileges::privileges(standing, settings, &gpus),
+        privileges: privileges::privileges(standing, own, &settings.pod_resources_socket, &gpus),
         gpus,
     })
 }

@@ -110,7 +110,10 @@ impl<S: Sink> Publisher<S> {
             let Sent { taken, stopped } = self.sink.send(events).await;
             point("publish::after-send");
             if taken.is_empty() {
-                return Some(stopped.unwrap_or_else(|| Stopped { why: "the sink took nothing".to_owned(), wait: None }));
+                return Some(
+                    stopped
+                        .unwrap_or_else(|| Stopped { why: "the sink took nothing".to_owned(), wait: None }),
+                );
             }
             batch = self.settle(batch, taken);
             if stopped.is_some() {

@@ -2,12 +2,14 @@
 //!
 //! A key of a table is written with two underscores in a variable: `GPULEDGER_COLLECTOR_SPOOL__MAX_BYTES`.
 
+use crate::cycle::SamplerSettings;
 use crate::publish::PublishSettings;
 use crate::sink::SinkSettings;
 use crate::spool::SpoolSettings;
-use figment::Figment;
+use figment::error::Kind;
 use figment::providers::{Env, Format, Toml};
 use figment::value::{Dict, Value};
+use figment::{Figment, Metadata};
 use gpuledger_wire::text::Name;
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -111,8 +113,8 @@ impl Settings {
         if !faults.is_empty() {
             return Err(SettingsError { faults });
         }
-        let mut settings: Self =
-            figment.extract().map_err(|fault| SettingsError { faults: vec![fault.to_string()] })?;
+        let all = |fault: figment::Error| SettingsError { faults: told(fault, figment) };
+        let mut settings: Self = figment.extract().map_err(all)?;
         if settings.node.is_empty() {
             settings.node = host_name();
         }
@@ -144,20 +146,69 @@ impl Settings {
         self.sample_period_ms * 1_000
     }
 
+    /// How often is sampled, and into which windows.
+    pub fn sampling(&self) -> SamplerSettings {
+        let window_us = i64::try_from(self.window_seconds.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
+        let usual = SamplerSettings::default();
+        let period_us = self.period_us();
+        SamplerSettings { period_us, slow_period_us: usual.slow_period_us.max(period_us), window_us }
+    }
+
+    /// A file of this collector beside its spool: `spool.NAME`.
+    pub fn beside_the_spool(&self, name: &str) -> PathBuf {
+        self.spool.folder.with_extension(name)
+    }
+
     /// Age in microseconds at which figures are too old to be shown: three periods, at least five seconds.
     pub fn stale_us(&self) -> u64 {
         (3 * self.period_us()).max(5_000_000)
     }
 }
 
-/// Every fault of every key: each is read alone, since reading all at once stops at the first.
+/// Every fault of every key: each is read alone, since reading all at once stops at the first. What is missing beside it is no fault of it.
 fn faults(figment: &Figment) -> Vec<String> {
     let given: Dict = match figment.extract() {
         Ok(given) => given,
-        Err(fault) => return fault.into_iter().map(|fault| fault.to_string()).collect(),
+        Err(fault) => return told(fault, figment),
     };
-    let alone = |(key, value): (String, Value)| Figment::from((key, value)).extract::<Settings>().err();
-    given.into_iter().filter_map(alone).map(|fault| fault.to_string()).collect()
+    let alone =
+        |(key, value): (String, Value)| Figment::from((key.as_str(), value)).extract::<Settings>().err();
+    let is_own = |fault: &figment::Error| !matches!(fault.kind, Kind::MissingField(_));
+    leaves("", given)
+        .into_iter()
+        .filter_map(alone)
+        .filter(is_own)
+        .flat_map(|fault| told(fault, figment))
+        .collect()
+}
+
+/// The values of a table and of the tables in it, each with the dots of its key.
+fn leaves(above: &str, table: Dict) -> Vec<(String, Value)> {
+    let one = |(key, value): (String, Value)| {
+        let key = if above.is_empty() { key } else { format!("{above}.{key}") };
+        match value {
+            Value::Dict(_, table) if !table.is_empty() => leaves(&key, table),
+            value => vec![(key, value)],
+        }
+    };
+    table.into_iter().flat_map(one).collect()
+}
+
+/// Each fault with its key as it is written where it stands: `spool.size in /etc/gpuledger/collector.toml file: unknown field, …`.
+fn told(fault: figment::Error, figment: &Figment) -> Vec<String> {
+    let one = |fault: figment::Error| {
+        let path = fault.path.join(".");
+        let key = match figment.find_metadata(&path) {
+            _ if path.is_empty() => return fault.to_string(),
+            Some(metadata) if metadata.name.contains("environment") => {
+                format!("{PREFIX}{}", fault.path.join("__").to_uppercase())
+            }
+            Some(Metadata { source: Some(source), .. }) => format!("{path} in {source}"),
+            Some(_) | None => path,
+        };
+        format!("{key}: {}", fault.kind)
+    };
+    fault.into_iter().map(one).collect()
 }
 
 /// The host name as the kernel has it; empty where it does not say, which the check then names.
@@ -184,12 +235,21 @@ mod tests {
 
     #[test]
     fn all_faults_are_named_at_once() {
-        let text = "nod = \"n1\"\nsample_period_ms = \"soon\"\nmetrics_bind = \"here\"\n[spool]\nsize = 1";
+        let text = "nod = \"n1\"\nsample_period_ms = \"soon\"\nmetrics_bind = \"here\"\n[spool]\nsize = 1\nmax_bytes = \"x\"\n\
+            [sink.kafka]\nsecurity = { sasl = { mechanism = \"NONE\" } }";
         let faults = read(text).unwrap_err().faults;
-        assert_eq!(faults.len(), 4, "{faults:?}");
-        for key in ["nod", "sample_period_ms", "metrics_bind", "size"] {
-            assert!(faults.iter().any(|fault| fault.contains(key)), "{key}: {faults:?}");
+        assert_eq!(faults.len(), 6, "{faults:?}");
+        for key in ["nod", "sample_period_ms", "metrics_bind", "spool.size", "spool.max_bytes", "sink.kafka"]
+        {
+            assert!(faults.iter().any(|fault| fault.starts_with(key)), "{key}: {faults:?}");
         }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let faults = read("[sink.kafka]\nclient_id = \"c\"").unwrap_err().faults;
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(faults[0].contains("bootstrap"), "{faults:?}");
     }
 
     #[test]
@@ -222,5 +282,6 @@ mod tests {
         let toml = guide.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
         let settings = read(toml).unwrap();
         assert_eq!(settings.node, "n1");
+        assert!(matches!(settings.sink, Some(SinkSettings::Kafka(_))));
     }
 }

@@ -42,14 +42,14 @@ pub use reason::Reason;
 pub use settings::{SpoolSettings, Sync};
 pub use status::SpoolStatus;
 
+use crate::window::ClosedWindow;
 use disk::{Disk, Segment};
 use frame::{HEAD_BYTES, record};
 use gaps::{Missed, Refused};
 use gpuledger_domain::time::Instant;
-use gpuledger_wire::bodies::TelemetryWindow;
 use gpuledger_wire::number::Count;
 use gpuledger_wire::text::Name;
-use gpuledger_wire::{Event, EventData, Fault, MAX_EVENT_BYTES, encode_structured};
+use gpuledger_wire::{Event, EventData, EventError, Fault, MAX_EVENT_BYTES, encode_structured};
 use lost::LostWindow;
 use recovery::{Recovered, recover};
 use state::State;
@@ -128,15 +128,15 @@ impl Spool {
         Ok(spool)
     }
 
-    /// Keeps a window under the next sequence of the stream, and gives that back. `stream` and `sequence` of `window` are set
-    /// here; times of which nothing was kept before it are added to its gaps.
+    /// Keeps a window under the next sequence of the stream, and gives that back. Times of which nothing was kept before it are
+    /// added to its gaps.
     ///
     /// # Errors
     /// [`NotKept`]: the window's time becomes a gap of the next window that is kept. Nothing needs to be done.
-    pub fn append_window(&self, window: TelemetryWindow) -> Result<u64, NotKept> {
-        let (start, end) = (window.start.get(), window.end.get());
+    pub fn append_window(&self, closed: ClosedWindow) -> Result<u64, NotKept> {
+        let (start, end) = (closed.window.start(), closed.window.end());
         let mut inner = self.inner();
-        match inner.keep_window(&self.shared, window) {
+        match inner.keep_window(&self.shared, closed) {
             Ok(sequence) => {
                 inner.kept();
                 self.shared.changed.notify_one();
@@ -182,8 +182,12 @@ impl Spool {
         let kept = refused::keep(self.folder(), &outgoing.event, outgoing.after.position, why);
         self.inner().status.refused += 1;
         match kept {
-            Ok(file) => tracing::error!(file = %file.display(), why, "the sink refuses an event for ever; it is set aside"),
-            Err(error) => tracing::error!(%error, why, "the sink refuses an event for ever, and it could not be set aside"),
+            Ok(file) => {
+                tracing::error!(file = %file.display(), why, "the sink refuses an event for ever; it is set aside")
+            }
+            Err(error) => {
+                tracing::error!(%error, why, "the sink refuses an event for ever, and it could not be set aside")
+            }
         }
         let event = outgoing.window.as_ref()?.event(self.source(), self.node())?;
         Some(Outgoing { event, after: outgoing.after, window: None })
@@ -246,25 +250,25 @@ impl Spool {
 }
 
 impl Inner {
-    fn keep_window(&mut self, shared: &Shared, mut window: TelemetryWindow) -> Result<u64, NotKept> {
+    fn keep_window(&mut self, shared: &Shared, closed: ClosedWindow) -> Result<u64, NotKept> {
+        let (start, end) = (closed.window.start(), closed.window.end());
         if self.tip.window_end_us.is_none() {
-            self.begin_time(&shared.settings, window.start.get())?;
+            self.begin_time(&shared.settings, start)?;
         }
-        let number = |why: &str| NotKept::Invalid(invalid("data.sequence", why));
         let sequence = self.tip.sequence;
-        window.stream = Name::new(&self.tip.stream.to_string()).map_err(|why| number(&why.to_string()))?;
-        window.sequence = i64::try_from(sequence)
+        let stream = Name::new(&self.tip.stream.to_string()).map_err(unfit)?;
+        let number = i64::try_from(sequence)
             .ok()
             .and_then(Count::new)
-            .ok_or_else(|| number("has passed 2^63 - 1, remove the spool to begin a new stream"))?;
-        for missed in self.refused.before(self.tip.window_end(), window.start.get(), &window.gaps, self.missing) {
-            window.gaps.push(missed.gap().map_err(|why| number(&why.to_string()))?);
+            .ok_or_else(|| unfit("sequence has passed 2^63 - 1, remove the spool to begin a new stream"))?;
+        let mut window = closed.numbered(stream, number);
+        for missed in self.refused.before(self.tip.window_end(), start, &window.gaps, self.missing) {
+            window.gaps.push(missed.gap().map_err(unfit)?);
         }
-        let times = (window.start.get(), window.end.get());
-        let event = Event::new(&shared.source, &self.tip.id(), times.1, EventData::from(window))
+        let event = Event::new(&shared.source, &self.tip.id(), end, EventData::from(window))
             .map_err(NotKept::Invalid)?;
         let limit = shared.settings.bytes_for_windows();
-        self.keep(&shared.settings, limit, Kind::Window, times, &encode_structured(&event))?;
+        self.keep(&shared.settings, limit, Kind::Window, (start, end), &encode_structured(&event))?;
         Ok(sequence)
     }
 
@@ -348,9 +352,10 @@ impl Inner {
     }
 }
 
-fn invalid(field: &str, problem: &str) -> gpuledger_wire::EventError {
-    let fault = Fault::BadField { field: field.to_owned(), problem: problem.to_owned() };
-    gpuledger_wire::EventError { fault, about: Box::default() }
+/// A window that cannot become an event.
+fn unfit(problem: impl ToString) -> NotKept {
+    let fault = Fault::BadField { field: "data".to_owned(), problem: problem.to_string() };
+    NotKept::Invalid(EventError { fault, about: Box::default() })
 }
 
 fn lock(folder: &Path) -> Result<File, SpoolError> {

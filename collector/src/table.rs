@@ -31,6 +31,12 @@ pub(crate) fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
+/// `unavailable(no_permission)` as `n/a (no_permission)`; other labels as they are.
+pub(crate) fn absence(label: &str) -> String {
+    let reason = label.strip_prefix("unavailable(").and_then(|rest| rest.strip_suffix(')'));
+    reason.map_or_else(|| label.to_owned(), |reason| format!("n/a ({reason})"))
+}
+
 fn width(text: &str) -> usize {
     text.chars().count()
 }

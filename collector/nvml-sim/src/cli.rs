@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
+use gpuledger_nvml_sim::abi;
 use gpuledger_nvml_sim::model::MODELS;
 use gpuledger_nvml_sim::random::{self, Settings};
 use gpuledger_nvml_sim::scenario::Span;
@@ -51,6 +52,17 @@ enum Command {
         #[arg(long, default_value = "10m", value_parser = Span::parse)]
         length: Span,
     },
+    /// Makes the recorded calls of a client again, as cheaply as can be, and prints the CPU time they took. The scenario is that of the environment.
+    Replay {
+        /// What the library wrote to the file of `NVML_SIM_RECORD`.
+        record: PathBuf,
+        /// The library; by default the one beside this program.
+        #[arg(long)]
+        library: Option<PathBuf>,
+        /// How often.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        times: u32,
+    },
     /// Lists the models a scenario may name, with their MIG profiles.
     Models,
 }
@@ -63,8 +75,17 @@ pub(crate) fn run() -> Result<ExitCode> {
             let drawn = random::scenario(seed, Settings { gpus: gpus.into(), length });
             say(&drawn.yaml()?)
         }
+        Command::Replay { record, library, times } => {
+            let library = library.map_or_else(library_beside, Ok)?;
+            say(&abi::replay(&record, &library, times)?.to_string())
+        }
         Command::Models => say(&models()),
     }
+}
+
+fn library_beside() -> Result<PathBuf> {
+    let program = std::env::current_exe().context("the path of this program")?;
+    Ok(program.with_file_name("libgpuledger_nvml_sim.so"))
 }
 
 fn say(text: &str) -> Result<ExitCode> {

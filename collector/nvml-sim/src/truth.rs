@@ -1,6 +1,6 @@
 //! The ground truth of a span of the timeline: what a collector should have seen, had it seen everything. Written from the timeline alone.
 //!
-//! Instants are Unix microseconds by a clock that never jumps. In JSON every number of the truth is text, as in events.
+//! Instants are Unix microseconds by a clock that never jumps. In JSON quantities are text, as in events; ids are numbers.
 
 use crate::scenario::{ContextKind, Leaves, Utc};
 use crate::world::{Context, GpuInstance, Presence, World};

@@ -2,11 +2,12 @@
 
 use crate::clock::Stamp;
 use crate::integrate::{Discard, Seen};
-use crate::ladder::Why;
+use crate::ladder::{Ladder, Rung, Want, Why};
 use crate::window::{ProcessKey, UnitKey};
 use gpuledger_nvml::{
     Absent, AccountingCounters, GpmMean, Memory, Placement, Ppm, Reading, UtilizationRow, UtilizationSample,
 };
+use std::collections::BTreeMap;
 
 /// A value with the monotonic instant right after it was read. Whatever it says of was over by then: nothing is claimed of a later time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,4 +76,66 @@ pub struct Observation {
     pub energy: Option<Timed<Reading<u64>>>,
     /// Rows left out, one entry each.
     pub discarded: Vec<Discard>,
+}
+
+impl Observation {
+    /// The error of each reading that was tried; of one that was not due, the error it had `before`.
+    pub(super) fn errors(&self, ladder: &Ladder, before: &BTreeMap<Want, Absent>) -> BTreeMap<Want, Absent> {
+        let kept = |want: Want| before.get(&want).copied();
+        let gpm = |mean: &Reading<Option<GpmMean>>| mean.err();
+        let memory = |read: &Timed<Reading<Memory>>| read.value.err();
+        [
+            (Want::DeviceSm, self.device_sm_error(ladder)),
+            (Want::InstanceSm, of_instances(&self.gpm, gpm)),
+            (Want::ProcessSm, self.process_sm_error(ladder, kept(Want::ProcessSm))),
+            (Want::DeviceMemory, of_device(&self.memory, memory)),
+            (Want::InstanceMemory, of_instances(&self.memory, memory)),
+            (Want::ProcessMemory, self.list_error()),
+            (Want::Energy, self.energy.map_or(kept(Want::Energy), |read| read.value.err())),
+        ]
+        .into_iter()
+        .filter_map(|(want, why)| Some((want, why?)))
+        .collect()
+    }
+
+    fn device_sm_error(&self, ladder: &Ladder) -> Option<Absent> {
+        match ladder.rung(Want::DeviceSm) {
+            Rung::Gpm => of_device(&self.gpm, |mean| mean.err()),
+            Rung::DeviceSamples => self.samples.as_ref()?.value.as_ref().err().copied(),
+            Rung::Gauge => self.gauge?.value.err(),
+            _ => None,
+        }
+    }
+
+    /// That accounting does not know a process yet is no error of accounting.
+    fn process_sm_error(&self, ladder: &Ladder, before: Option<Absent>) -> Option<Absent> {
+        match ladder.rung(Want::ProcessSm) {
+            Rung::ProcessSamples => self.rows.as_ref()?.value.as_ref().err().copied(),
+            Rung::Accounting => match &self.accounted {
+                Some(read) if !read.value.is_empty() => {
+                    let errors = read.value.iter().filter_map(|accounted| accounted.counters.err());
+                    errors.into_iter().find(|why| *why != Absent::NotFound)
+                }
+                Some(_) | None => before,
+            },
+            _ => None,
+        }
+    }
+
+    fn list_error(&self) -> Option<Absent> {
+        match self.processes.value {
+            Err(Why::Nvml(why)) => Some(why),
+            Ok(_) | Err(_) => None,
+        }
+    }
+}
+
+fn of_device<T>(readings: &[(UnitKey, T)], error: impl Fn(&T) -> Option<Absent>) -> Option<Absent> {
+    readings.iter().filter(|(unit, _)| *unit == UnitKey::Device).find_map(|(_, reading)| error(reading))
+}
+
+/// An instance that is not found has ended; that is no error of the reading.
+fn of_instances<T>(readings: &[(UnitKey, T)], error: impl Fn(&T) -> Option<Absent>) -> Option<Absent> {
+    let instances = readings.iter().filter(|(unit, _)| *unit != UnitKey::Device);
+    instances.filter_map(|(_, reading)| error(reading)).find(|why| *why != Absent::NotFound)
 }

@@ -5,10 +5,10 @@ use super::report::{Gauges, LiveProcess};
 use crate::clock::{Clock, Stamp, Ticks};
 use crate::integrate::{Discard, Integrator, Seen};
 use crate::ladder::{Ladder, Rung, Want, Why};
-use crate::process::{ProcessId, Processes};
+use crate::process::{Owner, ProcessId, Processes};
 use crate::topology::{Tracker, is_same_layout};
 use crate::window::{ProcessKey, UnitKey};
-use gpuledger_nvml::{Absent, Gpu, MigInstance, ProcessRow, Reading, Scope};
+use gpuledger_nvml::{Absent, GpmMean, Gpu, Memory, MigInstance, Placement, ProcessRow, Reading, Scope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -29,6 +29,25 @@ pub(super) struct Sight {
     pub(super) observation: Observation,
     pub(super) live: Vec<LiveProcess>,
     pub(super) gauges: Option<Gauges>,
+}
+
+/// A reading of each unit.
+type ByUnit<T> = Vec<(UnitKey, T)>;
+/// The list of processes, once it is believed.
+type List = Timed<Result<Vec<Seen>, Why>>;
+
+/// Rows of processes whose identity held still.
+struct Confirmed {
+    processes: List,
+    live: Vec<LiveProcess>,
+    discarded: Vec<Discard>,
+}
+
+/// Readings of units that stood from the beginning of the cycle to its end.
+struct Stood<M, G> {
+    instances: Vec<Live>,
+    memory: ByUnit<M>,
+    gpm: ByUnit<G>,
 }
 
 /// Rows of processes that the kernel knew when they were read.
@@ -60,10 +79,10 @@ impl Cycle<'_> {
         let energy =
             gauges.map(|gauges| Timed { at_us: self.clock.now().monotonic_us, value: gauges.energy_mj });
         let accounted = self.accounted(listed.as_ref().ok());
-        let (processes, live, mut discarded) = self.confirm(listed);
+        let Confirmed { processes, live, mut discarded } = self.confirm(listed);
         let torn = self.is_torn(layout);
-        let (instances, memory, gpm) = self.keep_what_stood(&units, memory, gpm);
-        let processes = self.untorn(processes, torn, &mut discarded);
+        let Stood { instances, memory, gpm } = self.keep_what_stood(&units, memory, gpm);
+        let processes = untorn(processes, torn, &mut discarded);
         let observation = Observation {
             began,
             ended: self.clock.now(),
@@ -146,7 +165,7 @@ impl Cycle<'_> {
         std::iter::once((UnitKey::Device, Scope::Device)).chain(instances).collect()
     }
 
-    fn memory(&mut self, units: &[(UnitKey, Scope)]) -> Vec<(UnitKey, Timed<Reading<gpuledger_nvml::Memory>>)> {
+    fn memory(&mut self, units: &[(UnitKey, Scope)]) -> ByUnit<Timed<Reading<Memory>>> {
         let mut memory = Vec::with_capacity(units.len());
         for (unit, scope) in units {
             let read = self.timed(|cycle| cycle.gpu.memory(*scope));
@@ -156,7 +175,7 @@ impl Cycle<'_> {
         memory
     }
 
-    fn gpm(&mut self, units: &[(UnitKey, Scope)]) -> Vec<(UnitKey, Reading<Option<gpuledger_nvml::GpmMean>>)> {
+    fn gpm(&mut self, units: &[(UnitKey, Scope)]) -> ByUnit<Reading<Option<GpmMean>>> {
         let mut means = Vec::new();
         for (unit, scope) in units {
             let (want, generation) = match unit {
@@ -220,19 +239,18 @@ impl Cycle<'_> {
         let pid = process.process.pid;
         let counters = self.gpu.accounting_counters(pid);
         let stats = is_over.then(|| self.gpu.accounting_stats(pid)).and_then(Result::ok);
-        let life_us = stats.filter(|stats| !stats.is_running).map(|stats| stats.time_ms.saturating_mul(1_000));
+        let life_us =
+            stats.filter(|stats| !stats.is_running).map(|stats| stats.time_ms.saturating_mul(1_000));
         Accounted { process, counters, life_us }
     }
 
     /// Looks at start times again: a number that went to another process meanwhile is a row of nobody.
-    fn confirm(
-        &self,
-        listed: Result<Listed, Timed<Absent>>,
-    ) -> (Timed<Result<Vec<Seen>, Why>>, Vec<LiveProcess>, Vec<Discard>) {
+    fn confirm(&self, listed: Result<Listed, Timed<Absent>>) -> Confirmed {
         let listed = match listed {
             Ok(listed) => listed,
             Err(Timed { at_us, value }) => {
-                return (Timed { at_us, value: Err(Why::Nvml(value)) }, Vec::new(), Vec::new());
+                let processes = Timed { at_us, value: Err(Why::Nvml(value)) };
+                return Confirmed { processes, live: Vec::new(), discarded: Vec::new() };
             }
         };
         let (mut discarded, mut live) = (listed.discarded, Vec::new());
@@ -260,11 +278,12 @@ impl Cycle<'_> {
             });
             merge(&mut seen, ProcessKey { unit, process }, row, owner);
         }
-        (Timed { at_us: listed.at_us, value: Ok(seen.into_values().collect()) }, live, discarded)
+        let processes = Timed { at_us: listed.at_us, value: Ok(seen.into_values().collect()) };
+        Confirmed { processes, live, discarded }
     }
 
     /// Owners change seldom: asked when a process is new, and then with the slow readings.
-    fn owner(&self, key: ProcessKey) -> Arc<crate::process::Owner> {
+    fn owner(&self, key: ProcessKey) -> Arc<Owner> {
         match self.integrator.roster().get(&key) {
             Some(entry) if !self.is_slow => Arc::clone(&entry.owner),
             Some(_) | None => Arc::new(self.processes.owner(key.process)),
@@ -288,37 +307,32 @@ impl Cycle<'_> {
     fn keep_what_stood<M, G>(
         &self,
         units: &[(UnitKey, Scope)],
-        mut memory: Vec<(UnitKey, M)>,
-        mut gpm: Vec<(UnitKey, G)>,
-    ) -> (Vec<Live>, Vec<(UnitKey, M)>, Vec<(UnitKey, G)>) {
-        let live: Vec<Live> =
-            units.iter().filter_map(|(unit, _)| self.standing(*unit).map(|placement| Live { unit: *unit, placement })).collect();
-        let stands = |unit: UnitKey| unit == UnitKey::Device || live.iter().any(|other| other.unit == unit);
-        memory.retain(|(unit, _)| stands(*unit));
-        gpm.retain(|(unit, _)| stands(*unit));
-        (live, memory, gpm)
+        mut memory: ByUnit<M>,
+        mut gpm: ByUnit<G>,
+    ) -> Stood<M, G> {
+        let live = |unit: UnitKey| self.standing(unit).map(|placement| Live { unit, placement });
+        let instances: Vec<Live> = units.iter().filter_map(|(unit, _)| live(*unit)).collect();
+        let stood = |unit| unit == UnitKey::Device || instances.iter().any(|live| live.unit == unit);
+        memory.retain(|(unit, _)| stood(*unit));
+        gpm.retain(|(unit, _)| stood(*unit));
+        Stood { instances, memory, gpm }
     }
 
-    fn standing(&self, unit: UnitKey) -> Option<Reading<gpuledger_nvml::Placement>> {
+    fn standing(&self, unit: UnitKey) -> Option<Reading<Placement>> {
         let UnitKey::Instance { id, generation } = unit else { return None };
         let instance = self.tracker.instance(id).filter(|instance| instance.generation == generation)?;
         Some(instance.placement())
     }
+}
 
-    fn untorn(
-        &self,
-        processes: Timed<Result<Vec<Seen>, Why>>,
-        torn: bool,
-        discarded: &mut Vec<Discard>,
-    ) -> Timed<Result<Vec<Seen>, Why>> {
-        let Timed { at_us, value } = processes;
-        match value {
-            Ok(seen) if torn => {
-                discarded.extend(seen.iter().map(|_| Discard::Torn));
-                Timed { at_us, value: Err(Why::Torn) }
-            }
-            value => Timed { at_us, value },
+/// What a list says is void if the layout changed meanwhile.
+fn untorn(processes: List, torn: bool, discarded: &mut Vec<Discard>) -> List {
+    match processes.value {
+        Ok(seen) if torn => {
+            discarded.extend(seen.iter().map(|_| Discard::Torn));
+            Timed { at_us: processes.at_us, value: Err(Why::Torn) }
         }
+        value => Timed { at_us: processes.at_us, value },
     }
 }
 
@@ -327,12 +341,7 @@ fn is_reuse(one: &ProcessKey, other: &ProcessKey) -> bool {
 }
 
 /// A process with contexts in several compute instances of one GPU instance is one process there; its memory adds up.
-fn merge(
-    seen: &mut BTreeMap<ProcessKey, Seen>,
-    key: ProcessKey,
-    row: ProcessRow,
-    owner: Arc<crate::process::Owner>,
-) {
+fn merge(seen: &mut BTreeMap<ProcessKey, Seen>, key: ProcessKey, row: ProcessRow, owner: Arc<Owner>) {
     let one = Seen { key, kind: row.kind, memory_bytes: row.memory_bytes, owner };
     seen.entry(key)
         .and_modify(|known| {
@@ -341,4 +350,28 @@ fn merge(
             known.kind = known.kind.min(row.kind);
         })
         .or_insert(one);
+}
+
+impl Sight {
+    /// A device that does not answer: nothing more is asked of it in this cycle.
+    pub(super) fn failed(began: Stamp, ended: Stamp, why: Absent) -> Self {
+        let processes = Timed { at_us: ended.monotonic_us, value: Err(Why::Nvml(why)) };
+        let observation = Observation {
+            began,
+            ended,
+            failed: Some(why),
+            torn: false,
+            instances: Vec::new(),
+            processes,
+            memory: Vec::new(),
+            gpm: Vec::new(),
+            samples: None,
+            rows: None,
+            gauge: None,
+            accounted: None,
+            energy: None,
+            discarded: Vec::new(),
+        };
+        Self { observation, live: Vec::new(), gauges: Some(Gauges::absent(why)) }
+    }
 }

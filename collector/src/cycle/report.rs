@@ -121,3 +121,21 @@ pub struct CycleReport {
     /// Rows left out.
     pub discarded: Vec<Discard>,
 }
+
+impl CycleReport {
+    /// A cycle of a device whose name was never read.
+    pub(super) fn nameless(at: Stamp, why: Absent) -> Self {
+        Self {
+            at,
+            gpu: None,
+            told_to: Instant::MIN,
+            parts: Vec::new(),
+            trouble: Some(why),
+            view: None,
+            inventory: None,
+            inventory_changed: false,
+            torn: false,
+            discarded: Vec::new(),
+        }
+    }
+}

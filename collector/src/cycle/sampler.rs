@@ -1,20 +1,12 @@
-//! The sampler of one GPU: everything that lives from one cycle to the next.
+//! The sampler of one GPU.
 
-use super::observation::{Observation, Timed};
-use super::observe::{Cycle, Sight};
-use super::report::{CycleReport, Gauges, LiveProcess, View};
-use crate::clock::{Clock, Stamp};
-use crate::integrate::{Discard, HELD_PERIODS, Integrator, Periods};
-use crate::ladder::{Known, Ladder, Want, Why, probe};
+use super::device::Device;
+use super::report::CycleReport;
+use crate::clock::Clock;
 use crate::process::Processes;
-use crate::topology::{Slicing, Tracker, inventory_gpu, slicing};
-use crate::window::{Frame, Part, UnitKey};
+use crate::window::{Frame, Part};
 use gpuledger_domain::geometry::Geometry;
-use gpuledger_domain::time::Instant;
-use gpuledger_nvml::{Absent, Gpu, Identity, MigMode, Ppm, Reading};
-use gpuledger_wire::bodies::InventoryGpu;
-use gpuledger_wire::text::Name;
-use std::collections::BTreeMap;
+use gpuledger_nvml::{Absent, Gpu, Reading};
 use std::sync::Arc;
 
 /// How often, and in which windows.
@@ -50,34 +42,6 @@ pub struct Sampler {
     device: Option<Device>,
 }
 
-/// A device whose name is known.
-#[derive(Debug)]
-struct Device {
-    identity: Identity,
-    name: Name,
-    mig: Reading<MigMode>,
-    tracker: Tracker,
-    ladder: Option<Arc<Ladder>>,
-    must_probe: bool,
-    /// Errors of the rungs it stands on, as of the last cycle.
-    errors: BTreeMap<Want, Absent>,
-    known: Known,
-    integrator: Integrator,
-    last: Option<Last>,
-    gauges: Gauges,
-    memory_bytes: Option<u64>,
-    slicing: Option<Slicing>,
-    inventory: Option<InventoryGpu>,
-    is_reloaded: bool,
-}
-
-/// The cycle before.
-#[derive(Clone, Copy, Debug)]
-struct Last {
-    began: Stamp,
-    ended: Stamp,
-}
-
 impl Sampler {
     /// A sampler that has seen nothing yet. `geometry` is the table of models, one for all lanes.
     pub fn new(settings: SamplerSettings, geometry: Arc<Geometry>) -> Self {
@@ -87,51 +51,38 @@ impl Sampler {
     /// The driver reported that MIG instances came or went. None: it did not say which.
     pub fn mig_changed(&mut self, gpu_instance: Option<u32>) {
         if let Some(device) = &mut self.device {
-            device.tracker.doubt(gpu_instance);
+            device.mig_changed(gpu_instance);
         }
     }
 
     /// The driver or its library was loaded anew, and the next cycle gets a new handle: every source begins again.
     pub fn reloaded(&mut self) {
         if let Some(device) = &mut self.device {
-            device.is_reloaded = true;
+            device.reloaded();
         }
     }
 
-    /// One look at the device.
+    /// One look at the device. The handle must be that of the same GPU each time.
     pub fn cycle(&mut self, gpu: &mut dyn Gpu, processes: &dyn Processes, clock: &dyn Clock) -> CycleReport {
         let began = clock.now();
-        match self.device(gpu, began) {
+        match self.device(gpu, clock) {
             Ok(device) => device.cycle(gpu, processes, clock, began),
-            Err(why) => CycleReport {
-                at: clock.now(),
-                gpu: None,
-                told_to: Instant::MIN,
-                parts: Vec::new(),
-                trouble: Some(why),
-                view: None,
-                inventory: None,
-                inventory_changed: false,
-                torn: false,
-                discarded: Vec::new(),
-            },
+            Err(why) => CycleReport::nameless(began, why),
         }
     }
 
     /// All windows that are open: the lane ends.
     pub fn flush(&mut self) -> Vec<Part> {
-        self.device.as_mut().map(|device| device.integrator.flush()).unwrap_or_default()
+        self.device.as_mut().map(Device::flush).unwrap_or_default()
     }
 
     /// The device, named once: its name is that of all its readings.
-    fn device(&mut self, gpu: &dyn Gpu, began: Stamp) -> Reading<&mut Device> {
+    fn device(&mut self, gpu: &dyn Gpu, clock: &dyn Clock) -> Reading<&mut Device> {
         if self.device.is_none() {
             let identity = gpu.identity()?;
-            self.device = Some(Device::new(identity, self.settings, began)?);
+            let device = Device::new(identity, self.settings, Arc::clone(&self.geometry), clock.now());
+            self.device = Some(device.ok_or(Absent::Implausible)?);
         }
-        let device = self.device.as_mut().ok_or(Absent::NotYet)?;
-        device.slices(&self.geometry);
-        device.settings_are(self.settings);
-        Ok(device)
+        self.device.as_mut().ok_or(Absent::NotYet)
     }
 }

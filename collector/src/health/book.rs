@@ -33,7 +33,9 @@ pub enum BookError {
         source: io::Error,
     },
     /// It holds something else.
-    #[error("{file}: {source}; a book of faults is right, or no file: then every GPU counts as sound until it is read")]
+    #[error(
+        "{file}: {source}; a book of faults is right, or no file: then every GPU counts as sound until it is read"
+    )]
     Content {
         /// Which file.
         file: PathBuf,
@@ -154,7 +156,8 @@ impl Book {
     }
 
     fn entries(&self, health: &GpuHealth) -> Vec<Entry> {
-        let entry = |placement, fault: &Fault| Entry { placement, under: self.under.clone(), fault: fault.clone() };
+        let entry =
+            |placement, fault: &Fault| Entry { placement, under: self.under.clone(), fault: fault.clone() };
         let device = health.fault().map(|fault| entry(None, fault));
         let instances = health.instance_faults().iter();
         let instances = instances.map(|(at, fault)| entry(Some((at.start, at.size)), fault));

@@ -89,7 +89,9 @@ pub(super) struct Evidence {
     pub(super) energy_mj: Option<u64>,
     /// The driver was loaded anew, or the node booted, since the fault began.
     pub(super) reloaded: bool,
-    /// The cycle is far enough behind the last trouble that what the driver says has caught up with it.
+    /// The driver wants nothing, and has said so long enough after the last trouble to know of it.
+    pub(super) sound: bool,
+    /// The cycle is far enough behind the last trouble to have been read after it.
     pub(super) settled: bool,
 }
 
@@ -143,8 +145,7 @@ impl Fault {
         let was_reset = matches!((evidence.energy_mj, self.energy_mj), (Some(now), Some(then)) if now < then);
         // A device that was away and answers has been reset: what was wrong before went with it.
         let came_back = self.is_away();
-        let sound = evidence.recovery == Some(Recovery::Nothing) && evidence.settled;
-        let repaired = evidence.reloaded || was_reset || came_back || sound;
+        let repaired = evidence.reloaded || was_reset || came_back || evidence.sound;
         self.troubles.retain(|trouble| match trouble {
             Trouble::Lost | Trouble::ResetRequired => false,
             Trouble::Recovery(_) => evidence.recovery.map_or(!repaired, Recovery::stops_work),

@@ -5,15 +5,19 @@ use super::recovery::Recovery;
 use super::verdict::{Change, Note, Verdict};
 use super::xid::{Class, Xid};
 use crate::clock::Stamp;
+use crate::cycle::{CycleReport, View};
+use crate::topology::wire_placement;
 use gpuledger_domain::time::Instant;
-use gpuledger_nvml::{Absent, Placement};
-use gpuledger_wire::bodies::{self, State, UnitState};
-use gpuledger_wire::number::{SliceIndex, Slices};
+use gpuledger_nvml::{Absent, DeviceEvent, EventKind, Placement};
+use gpuledger_wire::bodies::{State, UnitState};
 use gpuledger_wire::text::{Name, Text};
 use std::collections::BTreeMap;
 
-/// Microseconds after the last trouble before a good cycle proves anything: the event can be ahead of what the driver says when asked.
+/// Microseconds after the last trouble before a good cycle proves anything: the cycle may have begun before the event.
 const SETTLE_US: u64 = 2_000_000;
+/// Microseconds after the last trouble before the recovery action proves anything: it is read every ten seconds, and the event can be
+/// ahead of it.
+const RECOVERY_SETTLE_US: u64 = 15_000_000;
 
 /// Something that was learned about a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +44,33 @@ pub enum Signal {
     },
     /// The driver was loaded anew, or the node booted: what was wrong before may be over.
     Reloaded,
+}
+
+impl Signal {
+    /// What a cycle says of the device's health.
+    pub fn of_cycle(report: &CycleReport) -> Option<Self> {
+        if let Some(why) = report.trouble {
+            return Some(Self::Failed(why));
+        }
+        let gauges = report.view.as_ref()?.gauges;
+        Some(Self::Read {
+            recovery: gauges.recovery_action.ok().map(Recovery::from),
+            energy_mj: gauges.energy_mj.ok(),
+        })
+    }
+
+    /// What an event of the driver says of it; none for those that say nothing. `view`: the device as last seen.
+    pub fn of_event(event: &DeviceEvent, view: Option<&View>) -> Option<Self> {
+        match event.kind {
+            EventKind::Xid(number) => {
+                let placement = event.gpu_instance.and_then(|id| view?.placement(id));
+                let mps = view.is_some_and(View::has_mps);
+                Some(Self::Xid { xid: Xid(number), placement, mps })
+            }
+            EventKind::DoubleBitError => Some(Self::DoubleBitError),
+            EventKind::MigChange | EventKind::Other(_) => None,
+        }
+    }
 }
 
 /// Why a GPU cannot be seen, and since when.
@@ -177,8 +208,10 @@ impl GpuHealth {
         if self.blind.take().is_some() {
             verdict.notes.push(Note::Sees);
         }
-        let settled = at.monotonic_us >= self.trouble_us.saturating_add(SETTLE_US);
-        let evidence = Evidence { recovery, energy_mj, reloaded: self.reloaded, settled };
+        let age_us = at.monotonic_us.saturating_sub(self.trouble_us);
+        let sound = recovery == Some(Recovery::Nothing) && age_us >= RECOVERY_SETTLE_US;
+        let evidence =
+            Evidence { recovery, energy_mj, reloaded: self.reloaded, sound, settled: age_us >= SETTLE_US };
         self.wanted(recovery, at, verdict);
         self.energy_mj = energy_mj.or(self.energy_mj);
         self.heal(evidence, at.real, verdict);
@@ -235,7 +268,7 @@ fn fault_change(
     let cause = Name::new(fault.cause().as_str()).ok();
     let state = UnitState {
         gpu: gpu.clone(),
-        placement: placement.and_then(on_the_wire),
+        placement: placement.and_then(wire_placement),
         state: State::Fault,
         cause,
         detail: Text::new(&detail).ok(),
@@ -244,16 +277,9 @@ fn fault_change(
 }
 
 fn ok_change(gpu: &Name, placement: Option<Placement>, at: Instant) -> Change {
-    let placement = placement.and_then(on_the_wire);
+    let placement = placement.and_then(wire_placement);
     let detail = Text::new("it can be read, and nothing is wrong any more").ok();
     Change { at, state: UnitState { gpu: gpu.clone(), placement, state: State::Ok, cause: None, detail } }
-}
-
-/// None: no placement of a GPU, so the state is that of the device.
-fn on_the_wire(placement: Placement) -> Option<bodies::Placement> {
-    let start = SliceIndex::new(u8::try_from(placement.start).ok()?)?;
-    let size = Slices::new(u8::try_from(placement.size).ok()?)?;
-    (start.get() + size.get() <= 16).then_some(bodies::Placement { start, size })
 }
 
 #[cfg(test)]

@@ -45,7 +45,9 @@ impl Recovery {
             Self::Reboot => "the driver asks for a reboot of the node".to_owned(),
             Self::DrainPeers => "the driver asks to end peer-to-peer traffic".to_owned(),
             Self::DrainAndReset => "the driver asks to drain and reset".to_owned(),
-            Self::Other(action) => format!("the driver asks for recovery action {action}, which is not known"),
+            Self::Other(action) => {
+                format!("the driver asks for recovery action {action}, which is not known")
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use super::recovery::Recovery;
 use super::xid::{Class, Xid};
 use gpuledger_domain::time::Instant;
 use gpuledger_nvml::{Absent, Placement};
-use gpuledger_wire::bodies::UnitState;
+use gpuledger_wire::bodies::{State, UnitState};
 
 /// A `unit.state` to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,11 +50,22 @@ impl Verdict {
         for note in &self.notes {
             note.log(gpu);
         }
-        for Change { at, state } in &self.changes {
-            let detail = state.detail.as_deref().unwrap_or_default();
-            let cause = state.cause.as_deref().unwrap_or_default();
-            let placement = state.placement.map(|p| format!("{}:{}", p.start.get(), p.size.get()));
-            tracing::warn!(gpu, placement, state = ?state.state, cause, detail, %at, "the state of the unit changed");
+        for change in &self.changes {
+            change.log(gpu);
+        }
+    }
+}
+
+impl Change {
+    fn log(&self, gpu: &str) {
+        let Self { at, state } = self;
+        let detail = state.detail.as_deref().unwrap_or_default();
+        let placement = state.placement.map(|p| format!("{}:{}", p.start, p.size));
+        match state.state {
+            State::Ok => tracing::info!(gpu, placement, %at, "the GPU is sound again"),
+            State::Fault | State::Maintenance => {
+                tracing::warn!(gpu, placement, cause = state.cause.as_deref(), %at, "the GPU is in fault: {detail}");
+            }
         }
     }
 }

@@ -63,8 +63,7 @@ impl Accounts {
             self.known.insert(process, now);
             return Step::Seed;
         };
-        let (samples, sum) =
-            (now.samples.checked_sub(before.samples), now.sum.checked_sub(before.sum));
+        let (samples, sum) = (now.samples.checked_sub(before.samples), now.sum.checked_sub(before.sum));
         let (Some(samples), Some(sum)) = (samples, sum) else {
             self.known.insert(process, now);
             return Step::Reset;

@@ -64,8 +64,7 @@ mod tests {
     use super::*;
     use gpuledger_domain::time::Instant;
 
-    const NOW: Stamp =
-        Stamp { monotonic_us: 5_000_000, real: Instant::from_micros(1_790_000_000_000_000) };
+    const NOW: Stamp = Stamp { monotonic_us: 5_000_000, real: Instant::from_micros(1_790_000_000_000_000) };
 
     #[test]
     fn the_clock_is_learnt_from_a_sample() {

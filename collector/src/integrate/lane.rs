@@ -139,7 +139,7 @@ impl Integrator {
         if let Some(last) = last {
             self.gap(last.monotonic_us, now.monotonic_us, Why::DriverReload);
         }
-        let energy = self.energy.clone();
+        let energy = std::mem::take(&mut self.energy);
         self.seed(now);
         self.energy = energy;
         self.energy.reload();
@@ -181,7 +181,7 @@ impl Integrator {
         }
         let mut discarded = seen.discarded.clone();
         discarded.extend(self.process_pieces(at, seen, ladder, &pieces));
-        self.take_energy(at, seen);
+        self.take_energy(at, seen, last.map_or(at, |last| self.scale.utc(last.monotonic_us)));
         discarded
     }
 
@@ -227,12 +227,18 @@ impl Integrator {
         }
     }
 
-    fn take_energy(&mut self, at: Instant, seen: &Observation) {
+    /// It is read with the first cycle of a window and speaks of the one before: a failure is told in both.
+    fn take_energy(&mut self, at: Instant, seen: &Observation, before: Instant) {
         let Some(read) = &seen.energy else { return };
         let device = Subject::Unit(UnitKey::Device);
         let value = match read.value {
             Ok(value) => value,
-            Err(why) => return self.book.absent(at, device, Measure::Energy, Quality::from(why)),
+            Err(why) => {
+                let label = Quality::from(why);
+                return [before, at]
+                    .iter()
+                    .for_each(|at| self.book.absent(*at, device, Measure::Energy, label));
+            }
         };
         match self.energy.read(value, read.at_us, HELD_PERIODS * self.periods.slow_us) {
             Step::Seed => self.book.absent(at, device, Measure::Energy, Quality::from(Absent::NotYet)),
@@ -242,7 +248,7 @@ impl Integrator {
             }
             Step::Reset(span) => {
                 let why = Why::CounterReset;
-                self.book.absent(at, device, Measure::Energy, Quality::Unavailable(why));
+                self.book.absent(before, device, Measure::Energy, Quality::Unavailable(why));
                 self.gap(span.from_us(), span.to_us(), why);
             }
         }

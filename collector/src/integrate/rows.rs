@@ -38,6 +38,21 @@ pub enum Discard {
     Torn,
 }
 
+impl Discard {
+    /// The word in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Utilization => "utilization",
+            Self::Timestamp => "timestamp",
+            Self::UnknownPid => "unknown_pid",
+            Self::ReusedPid => "reused_pid",
+            Self::Vanished => "vanished",
+            Self::NoInstance => "no_instance",
+            Self::Torn => "torn",
+        }
+    }
+}
+
 /// How far rows were told.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rows {
@@ -168,7 +183,8 @@ fn busy(good: &[Good], asked_us: u64, cover: Span) -> (Vec<Busy>, bool) {
     let whole = if is_scaled { sum } else { 100 };
     let most = u128::from(cover.length_us()) * 1_000_000;
     let share = |percent: u32| u128::from(percent) * u128::from(asked_us) * 1_000_000 / whole;
-    let of = |(pid, at_us, percent): &Good| Busy { pid: *pid, at_us: *at_us, amount: share(*percent).min(most) };
+    let of =
+        |(pid, at_us, percent): &Good| Busy { pid: *pid, at_us: *at_us, amount: share(*percent).min(most) };
     (good.iter().map(of).collect(), is_scaled)
 }
 

@@ -22,13 +22,13 @@ fn by_error(rung: Rung, why: Absent) -> &'static str {
         Absent::Lost | Absent::ResetRequired => "the GPU must be reset, or the node rebooted",
         Absent::DriverNotLoaded => "load the kernel driver",
         Absent::DriverMismatch => "the driver was upgraded in place: reload its modules or reboot",
-        Absent::Unknown => "access to the device was taken away or the driver failed: restart the collector, look at dmesg",
+        Absent::Unknown => {
+            "access to the device was taken away or the driver failed: restart the collector, look at dmesg"
+        }
         Absent::TimedOut => "the driver does not answer: look at dmesg",
-        Absent::NotFound
-        | Absent::Uninitialized
-        | Absent::Implausible
-        | Absent::NotYet
-        | Absent::Code(_) => "nothing to do: it is tried again",
+        Absent::NotFound | Absent::Uninitialized | Absent::Implausible | Absent::NotYet | Absent::Code(_) => {
+            "nothing to do: it is tried again"
+        }
     }
 }
 
@@ -58,7 +58,9 @@ fn by_driver(rung: Rung) -> &'static str {
 fn by_privilege(rung: Rung) -> &'static str {
     match rung {
         Rung::Gpm => "allow profiling to all users (NVreg_RestrictProfilingToAdminUsers=0), or run as root",
-        Rung::MemoryRead => "with MIG on the whole GPU is read by root, or with NVIDIA_MIG_MONITOR_DEVICES=all",
+        Rung::MemoryRead => {
+            "with MIG on the whole GPU is read by root, or with NVIDIA_MIG_MONITOR_DEVICES=all"
+        }
         _ => "run as root",
     }
 }

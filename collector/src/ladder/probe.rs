@@ -52,7 +52,8 @@ fn instance_sm(gpu: &dyn Gpu, known: Known) -> Standing {
 
 fn process_sm(gpu: &dyn Gpu, mig: bool, known: Known, device_sm: &Standing) -> Standing {
     if mig {
-        let refused = [Rung::Accounting, Rung::ProcessSamples].map(|rung| Refusal { rung, why: Refused::MigOn });
+        let refused =
+            [Rung::Accounting, Rung::ProcessSamples].map(|rung| Refusal { rung, why: Refused::MigOn });
         let instance = instance_sm(gpu, known);
         let rung = if instance.rung == Rung::Gpm { Rung::Derived } else { Rung::Nothing };
         return Standing { rung, refused: refused.into_iter().chain(instance.refused).collect() };

@@ -145,7 +145,13 @@ impl Gpu {
 
 impl Board {
     /// An empty board. `stale_us`: microseconds after which figures are too old to be shown; some cycles' worth.
-    pub fn new(node: &str, clock: Arc<dyn Clock>, health: Health, stale_us: u64, with_dcgm_names: bool) -> Self {
+    pub fn new(
+        node: &str,
+        clock: Arc<dyn Clock>,
+        health: Health,
+        stale_us: u64,
+        with_dcgm_names: bool,
+    ) -> Self {
         let state = State { node: node.to_owned(), ..State::default() };
         Self { clock, health, stale_us, with_dcgm_names, state: Mutex::new(state) }
     }
@@ -263,7 +269,9 @@ impl Board {
             }
         }
         let trouble = state.delivery.as_ref().and_then(|(spool, _)| spool.trouble);
-        report.faults.extend(trouble.map(|why| ("spool".to_owned(), format!("windows are not kept: {}", why.word()))));
+        report
+            .faults
+            .extend(trouble.map(|why| ("spool".to_owned(), format!("windows are not kept: {}", why.word()))));
         report.ok = report.faults.is_empty();
         report
     }
@@ -276,7 +284,11 @@ impl Board {
     /// GPUs with figures young enough to be shown.
     fn fresh<'a>(&self, state: &'a State, now: Stamp) -> BTreeMap<&'a str, &'a Read> {
         let fresh = |read: &&Read| self.is_fresh(read, now);
-        state.gpus.iter().filter_map(|(uuid, gpu)| Some((uuid.as_str(), gpu.read.as_ref().filter(fresh)?))).collect()
+        state
+            .gpus
+            .iter()
+            .filter_map(|(uuid, gpu)| Some((uuid.as_str(), gpu.read.as_ref().filter(fresh)?)))
+            .collect()
     }
 
     fn is_fresh(&self, read: &Read, now: Stamp) -> bool {

@@ -51,9 +51,12 @@ const DEVICE: &[DeviceField] = &[
     ("DCGM_FI_DEV_POWER_USAGE", "gauge", "Power draw (in W).", |row| {
         row.read.figures.power_mw.ok().map(Value::milli)
     }),
-    ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "counter", "Total energy consumption since boot (in mJ).", |row| {
-        row.read.figures.energy_mj.ok().map(Value::whole)
-    }),
+    (
+        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+        "counter",
+        "Total energy consumption since boot (in mJ).",
+        |row| row.read.figures.energy_mj.ok().map(Value::whole),
+    ),
     ("DCGM_FI_DEV_GPU_UTIL", "gauge", "GPU utilization (in %).", |row| {
         row.read.figures.utilization.ok().map(|share| Value::whole(share.0 / 10_000))
     }),
@@ -63,8 +66,12 @@ const DEVICE: &[DeviceField] = &[
 ];
 
 const UNIT: &[UnitField] = &[
-    ("DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).", |unit| mib(unit, |memory| Some(memory.free))),
-    ("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).", |unit| mib(unit, |memory| Some(memory.used))),
+    ("DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).", |unit| {
+        mib(unit, |memory| Some(memory.free))
+    }),
+    ("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).", |unit| {
+        mib(unit, |memory| Some(memory.used))
+    }),
     ("DCGM_FI_DEV_FB_RESERVED", "Framebuffer memory reserved (in MiB).", |unit| {
         mib(unit, |memory| memory.reserved)
     }),
@@ -131,8 +138,8 @@ impl<'a> Labels<'a> {
         let identity = &self.read.figures.identity;
         let driver = self.state.versions.as_ref().map_or("", |versions| versions.driver.as_str());
         let holder = self.state.holders.get(&(identity.uuid.clone(), self.gpu_instance));
-        let (container, namespace, pod) = holder
-            .map_or(("", "", ""), |holder| (&holder.container, &holder.namespace, &holder.pod));
+        let (container, namespace, pod) =
+            holder.map_or(("", "", ""), |holder| (&holder.container, &holder.namespace, &holder.pod));
         [
             &self.index,
             &identity.uuid,

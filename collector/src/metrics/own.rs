@@ -30,7 +30,8 @@ fn build(into: &mut Exposition) {
 }
 
 fn node(into: &mut Exposition, state: &State) {
-    let (driver, nvml) = state.versions.as_ref().map_or(("", ""), |versions| (&versions.driver, &versions.nvml));
+    let (driver, nvml) =
+        state.versions.as_ref().map_or(("", ""), |versions| (&versions.driver, &versions.nvml));
     into.family(names::NODE_INFO).sample(&[&state.node, driver, nvml], Value::whole(1_u32));
 }
 
@@ -140,9 +141,7 @@ fn instances(into: &mut Exposition, state: &State, fresh: &Fresh<'_>) {
             }
         }
     };
-    each(names::INSTANCE_SM_ACTIVE, |gpu, instance| {
-        gpu.instance(instance).sm_active_us.map(Value::micro)
-    });
+    each(names::INSTANCE_SM_ACTIVE, |gpu, instance| gpu.instance(instance).sm_active_us.map(Value::micro));
     each(names::INSTANCE_SM_COVERED, |gpu, instance| {
         let totals = gpu.instance(instance);
         totals.sm_active_us.map(|_| Value::micro(totals.sm_covered_us))

@@ -2,7 +2,6 @@
 
 use super::gpu::GpuReport;
 use crate::process::{Namespace, Standing};
-use crate::settings::Settings;
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -38,8 +37,14 @@ pub struct Privilege {
 const CAP_SYS_PTRACE: u32 = 19;
 const CAP_SYS_ADMIN: u32 = 21;
 
-pub(super) fn privileges(standing: Standing, settings: &Settings, gpus: &[GpuReport]) -> Vec<Privilege> {
-    let capabilities = capabilities(&settings.proc_root);
+/// What is held by the process whose status this is.
+pub(super) fn privileges(
+    standing: Standing,
+    own: &Path,
+    kubelet: &Path,
+    gpus: &[GpuReport],
+) -> Vec<Privilege> {
+    let capabilities = capabilities(own);
     let has = |bit: u32| match capabilities {
         Some(set) if set >> bit & 1 == 1 => Held::Yes,
         Some(_) => Held::No,
@@ -79,7 +84,7 @@ pub(super) fn privileges(standing: Standing, settings: &Settings, gpus: &[GpuRep
         },
         Privilege {
             name: "kubelet socket",
-            held: socket(&settings.pod_resources_socket),
+            held: socket(kubelet),
             buys: "which pod was given which device: the second, independent way to an owner",
             how: "root, and its folder mounted into the container",
         },
@@ -94,16 +99,17 @@ const fn in_init(namespace: Namespace) -> Held {
     }
 }
 
-/// Of our own process: its effective capabilities.
-fn capabilities(proc_root: &Path) -> Option<u64> {
-    let status = fs::read_to_string(proc_root.join("self/status")).ok()?;
+/// Effective capabilities.
+fn capabilities(status: &Path) -> Option<u64> {
+    let status = fs::read_to_string(status).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
     u64::from_str_radix(line.trim(), 16).ok()
 }
 
 /// Off where the ladder met it switched off on some GPU; needless where no GPU can have it on.
 fn accounting(gpus: &[GpuReport]) -> Held {
-    let processes = || gpus.iter().flat_map(|gpu| &gpu.readings).filter(|reading| reading.reading == "process_sm");
+    let processes =
+        || gpus.iter().flat_map(|gpu| &gpu.readings).filter(|reading| reading.reading == "process_sm");
     if processes().flat_map(|reading| &reading.refused).any(|refused| refused.why == "accounting_off") {
         Held::No
     } else if processes().any(|reading| reading.rung == Some('B')) {

@@ -35,8 +35,9 @@ impl Sink for HttpSink {
         // Not on the runtime's threads: a request that hangs must not hold up its end.
         let spawned = thread::Builder::new().name("http-sink".to_owned()).spawn(move || {
             let sent = deliver(&mut client, &events);
-            // Nobody waits any more where the drain's time was over.
-            let _: Result<(), _> = tell.send((client, sent));
+            if tell.send((client, sent)).is_err() {
+                tracing::debug!("an answer came after the time to wait for it was over");
+            }
         });
         if let Err(error) = spawned {
             return Sent::until(Vec::new(), format!("start a thread: {error}"));

@@ -1,7 +1,9 @@
 //! Kafka: telemetry by node, facts by allocation, GPU or node; a record has arrived when all in-sync replicas have it.
 
 use super::{Sent, Sink, SinkError, Taken};
-use gpuledger_messaging::{KafkaSettings, MessagingError, Producer, ProducerSettings, PublishStopped, Record};
+use gpuledger_messaging::{
+    KafkaSettings, MessagingError, Producer, ProducerSettings, PublishStopped, Record,
+};
 use gpuledger_wire::{decode_structured, encode_binary};
 use std::time::Duration;
 

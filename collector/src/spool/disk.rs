@@ -36,7 +36,11 @@ pub(crate) struct Disk {
 
 impl Disk {
     /// The folder with these segments, the last of them to be continued.
-    pub(crate) fn resume(folder: PathBuf, sync: bool, segments: VecDeque<Segment>) -> Result<Self, SpoolError> {
+    pub(crate) fn resume(
+        folder: PathBuf,
+        sync: bool,
+        segments: VecDeque<Segment>,
+    ) -> Result<Self, SpoolError> {
         let (first, bytes) = segments.back().map_or((0, 0), |last| (last.first, last.bytes));
         let path = segment_path(&folder, first);
         let mut file = File::options().write(true).open(&path).map_err(SpoolError::io("open", &path))?;

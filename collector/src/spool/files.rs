@@ -43,9 +43,11 @@ pub(crate) fn write_whole(
 ) -> Result<File, SpoolError> {
     let unfinished = path.with_extension(UNFINISHED);
     let written = fill(&unfinished, content, sync);
-    if written.is_err() {
-        // On a full disk it would take what little room there is. If it stays, the next start removes it.
-        let _: Result<(), io::Error> = fs::remove_file(&unfinished);
+    // On a full disk the rest of it would take what little room there is.
+    if written.is_err()
+        && let Err(error) = fs::remove_file(&unfinished)
+    {
+        tracing::debug!(file = %unfinished.display(), %error, "an unfinished file stays until the next start");
     }
     let file = written.map_err(SpoolError::io("write", &unfinished))?;
     point(points.0);

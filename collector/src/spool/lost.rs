@@ -81,10 +81,8 @@ mod tests {
     #[test]
     fn each_lost_sequence_has_a_window_and_their_time_adds_up() {
         let lost = between(place(3, Some(100)), place(6, Some(200)), Reason::Damaged);
-        let seen: Vec<_> = lost
-            .iter()
-            .map(|l| (l.sequence, l.missed.start.as_micros(), l.missed.end.as_micros()))
-            .collect();
+        let seen: Vec<_> =
+            lost.iter().map(|l| (l.sequence, l.missed.start.as_micros(), l.missed.end.as_micros())).collect();
         assert_eq!(seen, [(3, 100, 133), (4, 133, 166), (5, 166, 200)]);
         let node = Name::new("n1").unwrap();
         for one in &lost {

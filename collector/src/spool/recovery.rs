@@ -56,7 +56,8 @@ pub(crate) fn recover(settings: &SpoolSettings) -> Result<Recovered, SpoolError>
     let stated = state.map(|state| state.tip);
     let oldest = first_place(folder, *older.first().unwrap_or(last))?;
     // Without a sound record and without a state nothing is known of the stream: only that this segment once held something.
-    let unknown = Place { stream: Uuid::nil(), position: last.saturating_add(1), sequence: 0, window_end_us: None };
+    let unknown =
+        Place { stream: Uuid::nil(), position: last.saturating_add(1), sequence: 0, window_end_us: None };
     let tip = scanned.tip.or(stated).unwrap_or(unknown);
     let behind = stated.is_some_and(|stated| stated.position > tip.position);
     report(folder, &scanned, behind);
@@ -70,7 +71,7 @@ pub(crate) fn recover(settings: &SpoolSettings) -> Result<Recovered, SpoolError>
         return Ok(Recovered { disk, tip, acknowledged, missing });
     }
     let position = tip.position.max(stated.map_or(0, |stated| stated.position));
-    let tip = Place { stream: Uuid::new_v4(), position, sequence: 0, ..tip };
+    let tip = Place { position, ..tip };
     let disk = Disk::begin(folder.clone(), sync, known, tip)?;
     Ok(Recovered { disk, tip, acknowledged, missing })
 }
@@ -93,7 +94,9 @@ fn report(folder: &Path, scanned: &Scanned, behind: bool) {
     let folder = folder.display();
     match scanned.tail {
         Tail::Sound => {}
-        Tail::Torn => tracing::warn!(%folder, "the last write of the spool was interrupted; its begin is cut off"),
+        Tail::Torn => {
+            tracing::warn!(%folder, "the last write of the spool was interrupted; its begin is cut off")
+        }
         Tail::Ruined => {
             tracing::error!(%folder, "the end of the spool is damaged; what stood there becomes a gap, and a new stream begins");
         }

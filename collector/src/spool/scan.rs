@@ -36,7 +36,8 @@ pub(crate) fn step(bytes: &[u8], at: usize, whole: bool) -> Step {
     if let Some((head, next)) = sound(bytes, at) {
         return Step::Record { head, next };
     }
-    let unfinished = rest.len() < HEAD_BYTES || Head::read(rest).is_some_and(|h| h.record_bytes() > rest.len());
+    let unfinished =
+        rest.len() < HEAD_BYTES || Head::read(rest).is_some_and(|h| h.record_bytes() > rest.len());
     if unfinished {
         return if whole { Step::Torn } else { Step::More };
     }

@@ -39,8 +39,8 @@ impl State {
     /// Writes it.
     pub(crate) fn write(&self, folder: &Path, sync: bool) -> Result<(), SpoolError> {
         let path = Self::path(folder);
-        let bytes = serde_json::to_vec(self)
-            .map_err(|why| SpoolError::io("write", &path)(io::Error::other(why)))?;
+        let bytes =
+            serde_json::to_vec(self).map_err(|why| SpoolError::io("write", &path)(io::Error::other(why)))?;
         write_whole(&path, &bytes, sync, ("spool::state-written", "spool::state-named")).map(drop)
     }
 }

@@ -1,10 +1,8 @@
 //! Windows for tests.
 
-use gpuledger_domain::time::Instant;
-use gpuledger_wire::bodies::TelemetryWindow;
-use gpuledger_wire::number::Count;
+use crate::window::ClosedWindow;
+use gpuledger_domain::time::{Instant, Window};
 use gpuledger_wire::text::Name;
-use gpuledger_wire::time::Time;
 
 /// The node of the tests.
 pub(crate) fn node() -> Name {
@@ -12,14 +10,11 @@ pub(crate) fn node() -> Name {
 }
 
 /// A window without readings over these microseconds.
-pub(crate) fn window(start: i64, end: i64) -> TelemetryWindow {
-    TelemetryWindow {
+pub(crate) fn window(start: i64, end: i64) -> ClosedWindow {
+    ClosedWindow {
         node: node(),
         boot_id: Name::new("b1").unwrap(),
-        stream: Name::new("unset").unwrap(),
-        sequence: Count::new(0).unwrap(),
-        start: Time(Instant::from_micros(start)),
-        end: Time(Instant::from_micros(end)),
+        window: Window::new(Instant::from_micros(start), Instant::from_micros(end)).unwrap(),
         units: Vec::new(),
         processes: Vec::new(),
         gaps: Vec::new(),

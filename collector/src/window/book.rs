@@ -161,7 +161,9 @@ impl Book {
 
     /// Takes up what the last window left over, and leaves what does not make a whole one for the next.
     fn carry(&mut self, subject: Subject, measure: Measure, total: &mut Total) {
-        let Some(told) = self.told.get_mut(&(subject, measure)).filter(|_| total.covered_us > 0) else { return };
+        let Some(told) = self.told.get_mut(&(subject, measure)).filter(|_| total.covered_us > 0) else {
+            return;
+        };
         let amount = total.amount + told.rest;
         told.rest = amount % measure.divisor();
         total.amount = amount / measure.divisor();

@@ -69,17 +69,7 @@ impl NodeWindows {
     /// after its end without those that have not.
     pub fn new(node: Name, boot_id: Name, frame: Frame, patience_us: i64, began: Instant) -> Self {
         let (lanes, waiting) = (BTreeMap::new(), BTreeMap::new());
-        Self {
-            node,
-            boot_id,
-            frame,
-            patience_us,
-            lanes,
-            waiting,
-            closed_to: began,
-            looked: began,
-            late: 0,
-        }
+        Self { node, boot_id, frame, patience_us, lanes, waiting, closed_to: began, looked: began, late: 0 }
     }
 
     /// A GPU whose lane is waited for.

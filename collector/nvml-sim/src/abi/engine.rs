@@ -74,7 +74,7 @@ pub(super) fn current() -> Result<Arc<Engine>, Code> {
 pub(super) fn initialise(name: &str, arguments: &[&dyn Argument]) -> Result<(), Code> {
     let mut library = LIBRARY.write().unwrap_or_else(PoisonError::into_inner);
     if library.engine.is_none() {
-        let variables = VARIABLES.map(|name| std::env::var_os(name));
+        let variables = VARIABLES.map(std::env::var_os);
         let known = library.host.take().filter(|host| host.variables == variables);
         let host = match known {
             Some(host) => host,

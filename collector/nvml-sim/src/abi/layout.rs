@@ -36,7 +36,7 @@ macro_rules! plain {
 }
 
 plain! {
-    PciInfo = 68; Memory = 24; MemoryV2 = 40; Bar1Memory = 24; ProcessInfoV1 = 16; ProcessInfo = 24; ProcessInfoLong = 32;
+    PciInfo = 68; Memory = 24; MemoryV2 = 40; Bar1Memory = 24; ProcessInfoV1 = 16; ProcessInfo = 24;
     ProcessDetailList = 24; ProcessDetail = 32; Attributes = 40; Utilization = 8; Sample = 16;
     ProcessUtilization = 32; ProcessesUtilization = 24; ProcessUtilizationLong = 40; AccountingStats = 56;
     AccountingCounters = 64; FieldValue = 40; EventData = 32; EventDataV1 = 24; Placement = 8;
@@ -117,10 +117,10 @@ pub(super) struct ProcessInfo {
     pub(super) compute_instance_id: c_uint,
 }
 
-/// What drivers 535.43 to 535.86 write through the `_v3` lists.
+/// `nvmlProcessDetail_v1_t`, which is also what drivers 535.43 to 535.86 write through the `_v3` lists.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct ProcessInfoLong {
+pub(super) struct ProcessDetail {
     pub(super) pid: c_uint,
     pub(super) used_gpu_memory: c_ulonglong,
     pub(super) gpu_instance_id: c_uint,
@@ -141,9 +141,6 @@ pub(super) struct ProcessDetailList {
 impl ProcessDetailList {
     pub(super) const VERSION: c_uint = version_word(size_of::<Self>(), 1);
 }
-
-/// `nvmlProcessDetail_v1_t`.
-pub(super) type ProcessDetail = ProcessInfoLong;
 
 /// `nvmlDeviceAttributes_t`.
 #[repr(C)]

@@ -103,13 +103,7 @@ impl FromRow for ProcessInfo {
 
 impl FromRow for ProcessDetail {
     fn from_row(pid: u32, used_gpu_memory: u64, gpu_instance_id: u32, compute_instance_id: u32) -> Self {
-        Self {
-            pid,
-            used_gpu_memory,
-            gpu_instance_id,
-            compute_instance_id,
-            used_gpu_cc_protected_memory: NO_MEMORY,
-        }
+        Self { pid, used_gpu_memory, gpu_instance_id, compute_instance_id, used_gpu_cc_protected_memory: 0 }
     }
 }
 

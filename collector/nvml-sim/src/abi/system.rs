@@ -1,6 +1,6 @@
 //! Initialisation, versions, names of return codes and of processes.
 
-use super::argument::{Argument, Out, Rows};
+use super::argument::{Out, Rows};
 use super::call::guard;
 use super::code::{self, Code};
 use super::engine;
@@ -15,7 +15,7 @@ pub(crate) extern "C" fn nvmlInit_v2() -> c_uint {
 /// Initialises the library; no flag changes anything here.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nvmlInitWithFlags(flags: c_uint) -> c_uint {
-    guard(|| engine::initialise("nvmlInitWithFlags", &[&flags as &dyn Argument]))
+    guard(|| engine::initialise("nvmlInitWithFlags", &[&flags]))
 }
 
 /// Ends what was initialised.

@@ -17,8 +17,11 @@ struct Eight {
     has_media_in_all: bool,
 }
 
-/// (id, number, compute slices, memory slices, starts, most instances) of 1g, 1g+me, 1g double memory, 2g, 3g, 4g, 7g.
-const SHAPES: [(u32, u32, u32, u32, &[u32], u32); 7] = [
+/// (id, number, compute slices, memory slices, starts, most instances).
+type Shape = (u32, u32, u32, u32, &'static [u32], u32);
+
+/// 1g, 1g+me, 1g with double memory, 2g, 3g, 4g, 7g.
+const SHAPES: [Shape; 7] = [
     (19, 0, 1, 1, ONE, 7),
     (20, 7, 1, 1, ONE, 1),
     (15, 9, 1, 2, ONE_DOUBLE, 4),

@@ -256,7 +256,8 @@ fn tear(node: &mut Node) {
         by,
     }));
     node.wait(20_000, 29_000);
-    let change = node.draw.pick(&[recreate as Happening, reuse_pid, stop, start]).copied().unwrap_or(stop);
+    const CHANGES: [Happening; 4] = [recreate, reuse_pid, stop, start];
+    let change = node.draw.pick(&CHANGES).copied().unwrap_or(stop);
     change(node);
     node.case("a change in the middle of a cycle");
 }

@@ -544,7 +544,9 @@ impl<'de> de::Visitor<'de> for StepVisitor {
         match map.next_key::<String>()?.as_deref() {
             Some("at") => {}
             _ => {
-                return Err(de::Error::custom("a step begins with `at`, such as {at: 1m30s, lose: {gpu: 2}}"));
+                return Err(de::Error::custom(
+                    "a step begins with `at`, such as {at: 1m30s, lose: {gpu: 2}}",
+                ));
             }
         }
         let at = map.next_value()?;

@@ -52,7 +52,8 @@ pub fn read(text: &str, file: &str) -> Result<Scenario, Fault> {
     let mut path = String::new();
     serde_saphyr::with_deserializer_from_str_with_options(text, Options::default(), |deserializer| {
         serde_path_to_error::deserialize(deserializer).map_err(|error| {
-            path = error.path().to_string();
+            // Where steps are read with their lines, the path passes a member that the file does not have.
+            path = error.path().to_string().replace("].value", "]");
             error.into_inner()
         })
     })
@@ -77,6 +78,6 @@ fn fault(error: &serde_saphyr::Error, file: &str, field: &str) -> Fault {
 
 /// Steps with the lines they stand in.
 pub(super) fn steps<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Step>, D::Error> {
-    let steps = Vec::<Spanned<Step>>::deserialize(deserializer)?;
+    let steps = Option::<Vec<Spanned<Step>>>::deserialize(deserializer)?.unwrap_or_default();
     Ok(steps.into_iter().map(|step| Step { line: step.referenced.line(), ..step.value }).collect())
 }

@@ -107,8 +107,11 @@ impl Bytes {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (unit, size) =
-            SIZES.iter().find(|(_, size)| self.0 != 0 && self.0 % size == 0).copied().unwrap_or(("B", 1));
+        let (unit, size) = SIZES
+            .iter()
+            .find(|(_, size)| self.0 != 0 && self.0.is_multiple_of(*size))
+            .copied()
+            .unwrap_or(("B", 1));
         write!(f, "{}{unit}", self.0 / size)
     }
 }

@@ -43,7 +43,7 @@ impl AccountingFigures {
 
 fn mean_percent(hundredths: u64, samples: u64) -> u32 {
     let whole = samples * 100;
-    if whole == 0 { 0 } else { u32::try_from((hundredths + whole / 2) / whole).unwrap_or(u32::MAX) }
+    (hundredths + whole / 2).checked_div(whole).map_or(0, |mean| u32::try_from(mean).unwrap_or(u32::MAX))
 }
 
 impl World {

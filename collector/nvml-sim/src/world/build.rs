@@ -253,7 +253,7 @@ fn check_head(scenario: &Scenario) -> Outcome {
     if scenario.start.0.rem_euclid(1_000_000) != 0 {
         return wrong("start", "expected a whole second");
     }
-    if scenario.uptime.0 % SECOND_US != 0 {
+    if !scenario.uptime.0.is_multiple_of(SECOND_US) {
         return wrong("uptime", "expected whole seconds");
     }
     if scenario.load_cell.0 == 0 {

@@ -39,7 +39,7 @@ fn last_sample(t_us: u64) -> u64 {
 
 fn percent(integral: u128, length_us: u64) -> u32 {
     let whole = u128::from(length_us) * 10_000;
-    if whole == 0 { 0 } else { u32::try_from((integral + whole / 2) / whole).unwrap_or(u32::MAX) }
+    (integral + whole / 2).checked_div(whole).map_or(0, |mean| u32::try_from(mean).unwrap_or(u32::MAX))
 }
 
 impl World {

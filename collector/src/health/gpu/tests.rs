@@ -1,5 +1,5 @@
-use super::*;
 use super::super::Cause;
+use super::*;
 
 const SECOND: u64 = 1_000_000;
 
@@ -119,6 +119,18 @@ fn a_hardware_xid_outlasts_good_cycles_until_something_proves_a_repair() {
         }
         assert_eq!(said(&act(&mut health)), ok(100), "{proof}");
     }
+}
+
+/// The action is read every ten seconds: what is at hand right after an error may be older than it.
+#[test]
+fn what_the_driver_wanted_before_the_error_proves_nothing() {
+    let mut health = gpu();
+    health.on(read(Some(Recovery::Nothing)), at(1));
+    health.on(xid(48), at(2));
+    for second in 3..17 {
+        assert_eq!(said(&health.on(read(Some(Recovery::Nothing)), at(second))), [], "second {second}");
+    }
+    assert_eq!(said(&health.on(read(Some(Recovery::Nothing)), at(17))), ok(17));
 }
 
 #[test]

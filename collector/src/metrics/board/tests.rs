@@ -1,7 +1,7 @@
 use super::*;
 use crate::health::{Signal, Xid};
-use crate::spool::Reason;
 use crate::metrics::figures::{ReadingFigure, UnitFigures};
+use crate::spool::Reason;
 use gpuledger_domain::time::Instant;
 use gpuledger_nvml::{Absent, Identity, Memory, Ppm};
 use gpuledger_wire::bodies;
@@ -40,11 +40,7 @@ pub(in crate::metrics) fn board(dcgm: bool) -> (Arc<Hand>, Board) {
 
 fn unit() -> UnitFigures {
     let memory = Memory { total: 80 << 30, reserved: Some(1 << 30), used: 4 << 30, free: 75 << 30 };
-    UnitFigures {
-        memory: Ok(memory),
-        processes: Some(1),
-        sm_active: Some(Ppm(250_000)),
-    }
+    UnitFigures { memory: Ok(memory), processes: Some(1), sm_active: Some(Ppm(250_000)) }
 }
 
 fn instance(gpu_instance: u32, generation: u64) -> InstanceFigures {
@@ -131,13 +127,21 @@ fn what_cannot_be_measured_is_absent_and_never_zero() {
     let mut blind = figures(vec![]);
     blind.device = UnitFigures { memory: Err(Absent::NoPermission), processes: None, sm_active: None };
     blind.power_mw = Err(Absent::NotSupported);
+    blind.readings.clear();
     blind.utilization = Err(Absent::NotSupported);
     board.read(blind, stamp(1), Outcome::Complete);
     board.measured(&[UnitReading { sm_active_us: None, memory_byte_us: None, ..reading(None) }]);
     let text = board.exposition();
-    for name in
-        ["sm_active", "sm_covered", "gpu_memory_", "gpu_processes", "power_watts", "POWER_USAGE", "GPU_UTIL", "FB_"]
-    {
+    for name in [
+        "sm_active",
+        "sm_covered",
+        "gpu_memory_",
+        "gpu_processes",
+        "power_watts",
+        "POWER_USAGE",
+        "GPU_UTIL",
+        "FB_",
+    ] {
         assert!(!text.contains(name), "{name} is in\n{text}");
     }
 }
@@ -169,12 +173,18 @@ fn an_instance_that_is_gone_disappears_and_a_new_one_under_its_id_begins_at_zero
     board.measured(&both);
     let name = "gpuledger_gpu_instance_sm_active_seconds_total";
     let text = board.exposition();
-    assert!(has(&text, &format!("{name}{{gpu=\"GPU-1\",gpu_instance=\"1\",profile=\"3g.40gb\"}} 0.5")), "{text}");
+    assert!(
+        has(&text, &format!("{name}{{gpu=\"GPU-1\",gpu_instance=\"1\",profile=\"3g.40gb\"}} 0.5")),
+        "{text}"
+    );
     assert!(!text.contains("gpu_instance=\"2\""), "{text}");
     board.read(figures(vec![instance(1, 3)]), stamp(3), Outcome::Complete);
     board.measured(&both);
     let text = board.exposition();
-    assert!(has(&text, &format!("{name}{{gpu=\"GPU-1\",gpu_instance=\"1\",profile=\"3g.40gb\"}} 0.25")), "{text}");
+    assert!(
+        has(&text, &format!("{name}{{gpu=\"GPU-1\",gpu_instance=\"1\",profile=\"3g.40gb\"}} 0.25")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -239,7 +249,8 @@ fn the_exporters_names_are_off_by_default_and_carry_its_labels() {
     let (_, on) = board(true);
     on.loaded(Versions { driver: "550.54.15".to_owned(), nvml: "12.550.54.15".to_owned(), cuda: 12_040 });
     on.read(figures(vec![instance(2, 1)]), stamp(1), Outcome::Complete);
-    let holder = Holder { namespace: "ml".to_owned(), pod: "train-0".to_owned(), container: "main".to_owned() };
+    let holder =
+        Holder { namespace: "ml".to_owned(), pod: "train-0".to_owned(), container: "main".to_owned() };
     on.held(BTreeMap::from([(("GPU-1".to_owned(), Some(2)), holder)]));
     let text = on.exposition();
     let head = "gpu=\"0\",UUID=\"GPU-1\",pci_bus_id=\"00000000:3B:00.0\",device=\"nvidia2\",modelName=\"NVIDIA H100 80GB HBM3\"";
@@ -316,6 +327,7 @@ fn the_whole_text_is_what_prometheus_reads() {
     }
     assert!(families.len() > 30, "{families:?}");
     let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-    let series: BTreeSet<&str> = samples.iter().filter_map(|line| line.rsplit_once(' ')).map(|(series, _)| series).collect();
+    let series: BTreeSet<&str> =
+        samples.iter().filter_map(|line| line.rsplit_once(' ')).map(|(series, _)| series).collect();
     assert_eq!(series.len(), samples.len(), "no series twice");
 }

@@ -1,7 +1,7 @@
 use super::*;
+use crate::clock::Clock;
 use crate::metrics::Outcome;
 use crate::metrics::board::tests::{board, figures};
-use crate::clock::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 
@@ -33,7 +33,11 @@ async fn ask(requests: &[&str]) -> Vec<String> {
 async fn the_three_pages_answer() {
     let answers = ask(&["GET /metrics", "GET /readyz", "GET /healthz"]).await;
     assert!(answers[0].starts_with("HTTP/1.1 200 OK\r\n"), "{}", answers[0]);
-    assert!(answers[0].contains("content-type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{}", answers[0]);
+    assert!(
+        answers[0].contains("content-type: text/plain; version=0.0.4; charset=utf-8\r\n"),
+        "{}",
+        answers[0]
+    );
     assert!(answers[0].contains("\ngpuledger_gpu_power_watts{gpu=\"GPU-1\"} 409.692\n"), "{}", answers[0]);
     for answer in &answers[1..] {
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nok\n"), "{answer}");
@@ -44,7 +48,11 @@ async fn the_three_pages_answer() {
 async fn other_paths_and_methods_are_refused_with_what_is_right() {
     let answers = ask(&["GET /", "POST /metrics", "HEAD /metrics"]).await;
     assert!(answers[0].starts_with("HTTP/1.1 404") && answers[0].contains("/readyz"), "{}", answers[0]);
-    assert!(answers[1].starts_with("HTTP/1.1 405") && answers[1].contains("allow: GET, HEAD"), "{}", answers[1]);
+    assert!(
+        answers[1].starts_with("HTTP/1.1 405") && answers[1].contains("allow: GET, HEAD"),
+        "{}",
+        answers[1]
+    );
     assert!(answers[2].starts_with("HTTP/1.1 200") && answers[2].ends_with("\r\n\r\n"), "{}", answers[2]);
 }
 

@@ -119,9 +119,13 @@ mod tests {
 
     #[test]
     fn an_answer_that_does_not_account_for_all_events_is_none() {
-        for body in
-            ["", "<html>", "{}", r#"{"accepted":1}"#, r#"{"accepted":1,"refused":[{"index":7,"detail":"x"}]}"#]
-        {
+        for body in [
+            "",
+            "<html>",
+            "{}",
+            r#"{"accepted":1}"#,
+            r#"{"accepted":1,"refused":[{"index":7,"detail":"x"}]}"#,
+        ] {
             assert!(matches!(of(202, body), Answer::Later { .. }), "{body}");
         }
         assert!(matches!(of(200, r#"{"accepted":2}"#), Answer::Later { .. }), "a proxy's 200 is not ours");

@@ -53,7 +53,10 @@ pub(crate) struct Client {
 impl std::fmt::Debug for Client {
     /// Without the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("url", &self.url).field("token_file", &self.token_file).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("url", &self.url)
+            .field("token_file", &self.token_file)
+            .finish_non_exhaustive()
     }
 }
 
@@ -61,7 +64,8 @@ impl Client {
     pub(crate) fn new(settings: HttpSettings) -> Result<Self, SinkError> {
         let base = settings.url.trim_end_matches('/');
         if !(base.starts_with("https://") || base.starts_with("http://")) {
-            let problem = format!("`{}` is no address, expected one such as https://gpuledger.example", settings.url);
+            let problem =
+                format!("`{}` is no address, expected one such as https://gpuledger.example", settings.url);
             return Err(SinkError::Setting { setting: "http.url", problem });
         }
         let mut tls = TlsConfig::builder()

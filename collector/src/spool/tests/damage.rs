@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 fn segments(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder.join("spool")).unwrap().map(|entry| entry.unwrap().path());
-    let mut found: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|s| s == "seg")).collect();
+    let mut found: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|s| s == "seg")).collect();
     found.sort();
     found
 }

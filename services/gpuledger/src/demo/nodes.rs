@@ -204,6 +204,11 @@ pod_resources_socket = {:?}
 folder = {spool:?}
 sync = "never"
 
+[publish]
+batch_records = 500
+backfill_per_second = 0
+drain_ms = 120000
+
 {sink}"#,
         node.name,
         SAMPLE_SECONDS * 1000,

@@ -78,7 +78,7 @@ impl Builder {
             driver.process_record_bytes = None;
         }
         driver.cuda = it.cuda.unwrap_or(driver.cuda);
-        let from_us = self.now_us + it.down.0;
+        let from_us = self.now_us.saturating_add(it.down.0);
         self.world.drivers.push(DriverLife { epoch, driver, from_us, until_us: u64::MAX });
         for gpu in 0..self.gpus.len() {
             self.end_contexts_on(gpu);
@@ -107,8 +107,8 @@ impl Builder {
 
     pub(super) fn double_bit(&mut self, it: &DoubleBit) -> Outcome {
         let live = self.gpu(it.gpu)?;
-        live.errors += it.count;
-        live.errors_ever += it.count;
+        live.errors = live.errors.saturating_add(it.count);
+        live.errors_ever = live.errors_ever.saturating_add(it.count);
         self.report(it.gpu, EventKind::DoubleBit, None, None);
         Ok(())
     }

@@ -129,12 +129,13 @@ impl Builder {
 
     fn check_memory(&self, gpu: usize, gpu_instance: Option<usize>, member: &str) -> Outcome {
         let is_in = |entry: &&LiveContext| self.world.contexts[entry.index].gpu_instance == gpu_instance;
-        let used: u64 = self.gpus[gpu].contexts.iter().filter(is_in).map(|entry| entry.memory_bytes).sum();
+        let held = self.gpus[gpu].contexts.iter().filter(is_in).map(|entry| entry.memory_bytes);
+        let used = held.fold(0, u64::saturating_add);
         let figures = match gpu_instance {
             Some(index) => self.world.instance_memory(index, self.now_us),
             None => self.world.memory(gpu, self.now_us),
         };
-        let room = figures.total - figures.reserved;
+        let room = figures.total.saturating_sub(figures.reserved);
         if used > room {
             let problem = format!("{used} bytes are used there in all, expected at most {room}");
             return wrong(member, problem);

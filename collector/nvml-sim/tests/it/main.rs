@@ -1,0 +1,15 @@
+//! The built library, called through its C interface.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod events;
+mod faults;
+mod gpm;
+mod memory;
+mod mig;
+mod processes;
+mod replaying;
+mod robust;
+mod sim;
+mod utilization;
+mod versions;

@@ -1,0 +1,165 @@
+//! Random scripts against their truth.
+
+use super::world::{BOOT_US, Job, S, Script, busy, job};
+use super::{Rig, SamplerSettings};
+use gpuledger_nvml::{Absent, Scope};
+use proptest::prelude::*;
+
+fn a_job() -> impl Strategy<Value = Job> {
+    (1..6_u32, 0..90_000_000_u64, 1..60_000_000_u64, 0..=30_u64, 1..50_u64).prop_map(
+        |(pid, from, length, tenth, memory)| Job {
+            from,
+            to: from + length,
+            memory: Some(memory * 1_000_000_000),
+            ..job(pid, 0, 0, tenth * 10_000)
+        },
+    )
+}
+
+/// One process a number at a time: the kernel gives no number twice at once.
+fn jobs() -> impl Strategy<Value = Vec<Job>> {
+    prop::collection::vec(a_job(), 0..6).prop_map(|mut jobs| {
+        jobs.sort_by_key(|job| (job.pid, job.from));
+        let mut kept: Vec<Job> = Vec::new();
+        for job in jobs {
+            if kept.last().is_none_or(|last| last.pid != job.pid || last.to + S <= job.from) {
+                kept.push(job);
+            }
+        }
+        kept
+    })
+}
+
+fn failing() -> impl Strategy<Value = Vec<(u64, &'static str, Absent)>> {
+    let call = prop::sample::select(vec![
+        "gpm_mean",
+        "memory",
+        "processes",
+        "process_utilization",
+        "utilization_samples",
+        "energy_mj",
+        "mig_mode",
+    ]);
+    let why =
+        prop::sample::select(vec![Absent::Unknown, Absent::Lost, Absent::NotSupported, Absent::Implausible]);
+    prop::collection::vec((0..100_u64, call, why), 0..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Where the source is the mean of each interval, the sum of all windows is the truth of the time that is covered, whatever the phase
+    /// and the period.
+    #[test]
+    fn totals_of_an_exact_source_do_not_depend_on_when_it_is_read(
+        jobs in jobs(),
+        phase in 0..S,
+        period in 200_000..3_000_000_u64,
+    ) {
+        let settings = SamplerSettings { period_us: period, ..SamplerSettings::default() };
+        let mut rig = Rig::with(Script { gpm: Ok(true), jobs, ..Script::default() }, settings);
+        let mut t = phase;
+        let mut cycles = 0;
+        while t < 100 * S {
+            rig.at(t);
+            t += period;
+            cycles += 1;
+        }
+        let end = t - period;
+        rig.flush();
+        let script = rig.script();
+        let truth = script.busy(Scope::Device, phase, end) / 1_000_000;
+        let figures = rig.sum().units.get(&None).copied().unwrap_or_default();
+        prop_assert_eq!(figures.covered_us, i64::try_from(end - phase).unwrap());
+        // The fake's means are whole parts per million.
+        let lost = i64::try_from(truth).unwrap() - figures.sm_us;
+        prop_assert!((-1..=cycles * 3 + 12).contains(&lost), "{lost} of {truth}");
+        let energy_us = i64::try_from(end - phase).unwrap() / 1_000;
+        let told = rig.sum().energy_mj;
+        prop_assert!(told <= energy_us + 1, "{told} of {energy_us}");
+    }
+
+    /// Whatever fails, and when: no unit and no process is told more than happened, and none covers more than has passed.
+    #[test]
+    fn nothing_is_made_up(
+        jobs in jobs(),
+        failing in failing(),
+        gpm in any::<bool>(),
+        accounting in any::<bool>(),
+        idle_is_empty in any::<bool>(),
+        phase in 0..S,
+    ) {
+        let script = Script { gpm: Ok(gpm), is_accounting: Ok(accounting), jobs, idle_is_empty, ..Script::default() };
+        let mut rig = Rig::new(script);
+        for second in 0..100 {
+            rig.world.edit(|script| {
+                script.errors = failing.iter().filter(|(at, ..)| (*at..at + 4).contains(&second)).map(|(_, c, w)| (*c, *w)).collect();
+            });
+            rig.at(second * S + phase);
+        }
+        rig.flush();
+        let script = rig.script();
+        let sum = rig.sum();
+        let device = sum.units.get(&None).copied().unwrap_or_default();
+        prop_assert!(device.covered_us <= 100_000_000);
+        let truth = script.busy(Scope::Device, 0, 100 * S) / 1_000_000;
+        // Whole per cents of each sixth of a second, rounded; and no more than half of one each.
+        let blur = 500_000;
+        prop_assert!(device.sm_us <= i64::try_from(truth).unwrap() + blur, "{} of {truth}", device.sm_us);
+        for ((pid, started), figures) in &sum.processes {
+            let is = |job: &&Job| i64::from(job.pid) == *pid && started_us(job) == *started;
+            let of = script.jobs.iter().find(is).unwrap();
+            let truth = i64::try_from(busy(of, 0, 100 * S) / 1_000_000).unwrap();
+            prop_assert!(figures.sm_us <= truth + blur + truth / 20, "{pid}: {} of {truth}", figures.sm_us);
+            let life = of.to.min(100 * S) - of.from.min(100 * S);
+            let most = i128::from(of.memory.unwrap()) * i128::from(life + 2 * S);
+            prop_assert!(figures.byte_us <= most, "{pid}: {} of {most}", figures.byte_us);
+        }
+    }
+}
+
+fn started_us(job: &Job) -> i64 {
+    super::world::utc(job.from).as_micros()
+}
+
+impl Rig {
+    fn script(&self) -> Script {
+        let mut copy = Script::default();
+        self.world.edit(|script| copy = script.clone());
+        copy
+    }
+}
+
+#[test]
+fn memory_time_is_within_one_period_of_each_change() {
+    let jobs = vec![job(7, 3, 47, 0), job(8, 20, 61, 0)];
+    for phase in [0, 100_000, 500_000, 999_999] {
+        let mut rig = Rig::new(Script { gpm: Ok(true), jobs: jobs.clone(), ..Script::default() });
+        rig.run_at(0, 80, phase);
+        rig.flush();
+        for (pid, life) in [(7, 44), (8, 41)] {
+            let off = rig.of_pid(pid).byte_us - 1_000 * life * 1_000_000;
+            assert!(off.abs() <= 1_000 * 1_000_000, "{pid} at {phase}: {off}");
+        }
+    }
+}
+
+#[test]
+fn samples_of_processes_add_up_over_changes_at_any_phase() {
+    let jobs = vec![job(7, 3, 47, 730_000), job(8, 20, 61, 210_000)];
+    for phase in [0, 100_000, 500_000, 999_999] {
+        let mut rig = Rig::new(Script { jobs: jobs.clone(), ..Script::default() });
+        rig.run_at(0, 80, phase);
+        rig.flush();
+        for (pid, truth) in [(7, 44 * 730_000), (8, 41 * 210_000)] {
+            let off = rig.of_pid(pid).sm_us - truth;
+            assert!(off.abs() <= truth / 100, "{pid} at {phase}: {off} of {truth}");
+        }
+    }
+}
+
+#[test]
+fn the_script_begins_at_a_whole_hour() {
+    assert_eq!(super::world::UTC_US % 3_600_000_000, 0);
+    assert_eq!(BOOT_US, 3_600 * S);
+}

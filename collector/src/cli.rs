@@ -34,9 +34,9 @@ pub enum Command {
     },
     /// Say what can be measured here, why not the rest, and what would raise it; changes nothing
     Probe(Output),
-    /// Measure for one sample period and print the readings
+    /// Measure for two sample periods and print the readings
     Sample {
-        /// End after one sample; without it a sample follows each period
+        /// End after one sample; without it the next follows
         #[arg(long)]
         once: bool,
         /// How to print.

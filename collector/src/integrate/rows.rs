@@ -136,7 +136,8 @@ impl Rows {
         let settled_us = read_us.saturating_sub(SAMPLE_US);
         let asked_us = read_us.saturating_sub(2 * SAMPLE_US);
         let Some(before) = self.cursor else {
-            self.cursor = Some(Cursor { since_us: asked_us, told_us: settled_us });
+            // Not further back: a driver just loaded has no samples there, and a mean would be taken for one of a longer time.
+            self.cursor = Some(Cursor { since_us: read_us, told_us: read_us });
             return Told::default();
         };
         let since_us = before.since_us.max(asked_us);
@@ -226,6 +227,7 @@ mod tests {
     #[test]
     fn an_empty_reply_is_idle_time_up_to_the_sample_on_its_way() {
         let mut rows = Rows::default();
+        rows.read(&[], None, 9 * S, known);
         rows.read(&[], None, 10 * S, known);
         let told = rows.read(&[], None, 11 * S, known);
         assert_eq!(seconds(&told), (Some((9_000, 10_000)), vec![]));

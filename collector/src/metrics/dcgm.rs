@@ -60,6 +60,10 @@ const DEVICE: &[DeviceField] = &[
     ("DCGM_FI_DEV_GPU_UTIL", "gauge", "GPU utilization (in %).", |row| {
         row.read.figures.utilization.ok().map(|share| Value::whole(share.0 / 10_000))
     }),
+    // The same question as the gauge: the time in which any kernel ran. A mean of performance counters would be better, and is of the SMs.
+    ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", "Ratio of time the graphics engine is active.", |row| {
+        row.read.figures.utilization.ok().map(|share| Value::micro(share.0))
+    }),
     ("DCGM_FI_DEV_XID_ERRORS", "gauge", "Value of the last XID error encountered.", |row| {
         Some(Value::whole(row.last_xid))
     }),

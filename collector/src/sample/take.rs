@@ -1,4 +1,4 @@
-//! Taking one sample: two cycles of each GPU, one period apart.
+//! Taking one sample: three cycles of each GPU, one period apart.
 
 use crate::clock::{Clock, Stamp};
 use crate::cycle::{Sampler, SamplerSettings};
@@ -12,6 +12,10 @@ use gpuledger_wire::bodies::NodeInventory;
 use gpuledger_wire::geometry::geometry;
 use gpuledger_wire::text::{Name, TextError};
 use std::sync::Arc;
+
+/// Periods that a sample takes. After one, all readings are there but that of the driver's ring of an idle device: there the last second is still
+/// on its way.
+const PERIODS: u64 = 2;
 
 /// Why no sample could be taken.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +51,7 @@ struct Lane {
     sampler: Sampler,
 }
 
-/// Measures for one sample period.
+/// Measures for two sample periods.
 ///
 /// # Errors
 /// Nothing could be measured at all. A GPU that cannot be read is no error: the sample names it.
@@ -68,10 +72,13 @@ pub fn take(driver: &dyn Driver, settings: &Settings, clock: &dyn Clock) -> Resu
     let began = wait_for_room(clock, period_us);
     let boot_id = processes.boot_id().clone();
     let mut windows = NodeWindows::new(node.clone(), boot_id.clone(), every.frame(), 0, began.real);
-    for (_, lane) in &mut lanes {
-        lane.sampler.cycle(&mut *lane.gpu, &processes, clock);
+    for cycle in 1..=PERIODS {
+        for (_, lane) in &mut lanes {
+            // What it tells is told again by the last one, in a window that is still open.
+            lane.sampler.cycle(&mut *lane.gpu, &processes, clock);
+        }
+        clock.sleep_until(began.monotonic_us.saturating_add(period_us.saturating_mul(cycle)));
     }
-    clock.sleep_until(began.monotonic_us.saturating_add(period_us));
     let mut entries = Vec::new();
     for (index, lane) in &mut lanes {
         let report = lane.sampler.cycle(&mut *lane.gpu, &processes, clock);
@@ -90,7 +97,7 @@ pub fn take(driver: &dyn Driver, settings: &Settings, clock: &dyn Clock) -> Resu
 /// Windows are cut at UTC minutes: waits until the sample fits before the next.
 fn wait_for_room(clock: &dyn Clock, period_us: u64) -> Stamp {
     let now = clock.now();
-    let needed_us = i64::try_from(period_us.saturating_mul(2)).unwrap_or(i64::MAX);
+    let needed_us = i64::try_from(period_us.saturating_mul(PERIODS + 1)).unwrap_or(i64::MAX);
     let left_us = now.real.floor(MINUTE_US).plus(MINUTE_US).since(now.real);
     if left_us < needed_us {
         clock.sleep_until(now.monotonic_us.saturating_add(u64::try_from(left_us).unwrap_or_default()));

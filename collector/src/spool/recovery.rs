@@ -71,7 +71,7 @@ pub(crate) fn recover(settings: &SpoolSettings) -> Result<Recovered, SpoolError>
         return Ok(Recovered { disk, tip, acknowledged, missing });
     }
     let position = tip.position.max(stated.map_or(0, |stated| stated.position));
-    let tip = Place { position, ..tip };
+    let tip = Place { stream: Uuid::new_v4(), position, sequence: 0, ..tip };
     let disk = Disk::begin(folder.clone(), sync, known, tip)?;
     Ok(Recovered { disk, tip, acknowledged, missing })
 }

@@ -57,7 +57,9 @@ fn a_row_whose_process_the_kernel_does_not_know_is_normal() {
 fn a_process_that_ends_between_both_looks_at_the_kernel_is_discarded() {
     let mut rig = Rig::new(Script { jobs: vec![job(7, 0, 5, 0)], ..Script::default() });
     rig.run(0, 3);
-    rig.world.edit(|script| drop(script.delays.insert("memory", 2 * S)));
+    rig.world.edit(|script| {
+        script.delays.insert("memory", 2 * S);
+    });
     let report = rig.at(4 * S);
     assert_eq!(report.discarded, [Discard::Vanished]);
 }
@@ -89,7 +91,9 @@ fn counters_of_processes_that_overlap_are_marked() {
 fn a_list_that_cannot_be_read_leaves_processes_as_they_were_for_two_periods() {
     let mut rig = Rig::new(Script { gpm: Ok(true), jobs: vec![job(7, 0, 100, 0)], ..Script::default() });
     rig.run(0, 10);
-    rig.world.edit(|script| drop(script.errors.insert("processes", Absent::Implausible)));
+    rig.world.edit(|script| {
+        script.errors.insert("processes", Absent::Implausible);
+    });
     rig.run(11, 40);
     assert_eq!(rig.process(10, 7).memory_byte_us.unwrap().get(), 2_000_000 * 1_000);
     assert!(rig.part(20).processes.iter().all(|process| process.memory_byte_us.is_none()));

@@ -46,7 +46,9 @@ fn it_is_probed_once() {
 fn an_error_that_comes_and_goes_has_it_probed_each_time() {
     let mut rig = Rig::new(script());
     rig.run(0, 5);
-    rig.world.edit(|script| drop(script.errors.insert("gpm_mean", Absent::Unknown)));
+    rig.world.edit(|script| {
+        script.errors.insert("gpm_mean", Absent::Unknown);
+    });
     rig.run(6, 9);
     assert_eq!(rig.world.calls("has_gpm"), 2);
     rig.world.edit(|script| script.errors.clear());

@@ -126,7 +126,9 @@ fn a_mig_event_makes_a_new_generation_though_nothing_looks_different() {
 fn a_call_that_does_not_find_an_instance_makes_a_new_generation() {
     let mut rig = Rig::new(script());
     rig.run(0, 14);
-    rig.world.edit(|script| drop(script.errors.insert("gpm_mean", Absent::NotFound)));
+    rig.world.edit(|script| {
+        script.errors.insert("gpm_mean", Absent::NotFound);
+    });
     rig.at(15 * S);
     rig.world.edit(|script| script.errors.clear());
     let report = rig.run(16, 17);
@@ -180,7 +182,9 @@ fn a_row_of_an_instance_that_is_not_there_is_nobodys() {
 fn a_parent_that_may_not_be_read_does_not_hide_its_instances() {
     let mut rig = Rig::new(script());
     rig.run(0, 2);
-    rig.world.edit(|script| drop(script.errors.insert("instances", Absent::NoPermission)));
+    rig.world.edit(|script| {
+        script.errors.insert("instances", Absent::NoPermission);
+    });
     let report = rig.run(3, 24);
     assert_eq!(report.view.unwrap().processes, None);
     assert_eq!(rig.device(10).energy_mj.unwrap().get(), 10_000, "the device itself goes on");

@@ -35,7 +35,9 @@ fn a_pause_of_three_periods_is_none() {
 fn a_call_that_takes_long_is_named_as_the_cause() {
     let mut rig = Rig::new(script());
     rig.run(0, 11);
-    rig.world.edit(|script| drop(script.delays.insert("processes", 5 * S)));
+    rig.world.edit(|script| {
+        script.delays.insert("processes", 5 * S);
+    });
     rig.at(12 * S);
     rig.run(18, 40);
     assert_eq!(reasons(&rig, 10), ["timed_out(GPU-1)"]);
@@ -85,7 +87,9 @@ fn a_delayed_call_invents_nothing() {
         Rig::new(Script { jobs: vec![job(7, 0, 16, 1_000_000)], gpm: Ok(true), ..Script::default() });
     rig.run(0, 12);
     for (second, call) in [(13, "processes"), (16, "gpm_mean"), (19, "memory"), (22, "mig_mode")] {
-        rig.world.edit(|script| drop(script.delays.insert(call, 2_300_000)));
+        rig.world.edit(|script| {
+            script.delays.insert(call, 2_300_000);
+        });
         rig.at(second * S);
     }
     rig.run(25, 50);

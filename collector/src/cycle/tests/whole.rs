@@ -123,10 +123,14 @@ fn a_process_without_a_memory_figure_has_none_rather_than_zero() {
 fn memory_is_held_for_two_periods_and_no_longer() {
     let mut rig = Rig::new(hopper());
     rig.run(0, 10);
-    rig.world.edit(|script| drop(script.errors.insert("memory", Absent::Unknown)));
+    rig.world.edit(|script| {
+        script.errors.insert("memory", Absent::Unknown);
+    });
     let report = rig.run(11, 16);
     assert_eq!(report.trouble, Some(Absent::Unknown));
-    rig.world.edit(|script| drop(script.errors.remove("memory")));
+    rig.world.edit(|script| {
+        script.errors.remove("memory");
+    });
     rig.run(17, 33);
     // Seen at 10 and held to 12; seen again at 17.
     let device = rig.device(10);
@@ -146,7 +150,9 @@ fn a_driver_that_keeps_its_reserve_within_used_is_told_apart() {
 fn a_lost_device_is_absent_with_its_reason_and_never_zero() {
     let mut rig = Rig::new(hopper());
     rig.run(0, 14);
-    rig.world.edit(|script| drop(script.errors.insert("mig_mode", Absent::Lost)));
+    rig.world.edit(|script| {
+        script.errors.insert("mig_mode", Absent::Lost);
+    });
     let report = rig.run(15, 44);
     assert_eq!(report.trouble, Some(Absent::Lost));
     let device = rig.device(20);
@@ -165,7 +171,9 @@ fn a_lost_device_is_absent_with_its_reason_and_never_zero() {
 fn a_device_that_returns_is_measured_again() {
     let mut rig = Rig::new(hopper());
     rig.run(0, 14);
-    rig.world.edit(|script| drop(script.errors.insert("mig_mode", Absent::Lost)));
+    rig.world.edit(|script| {
+        script.errors.insert("mig_mode", Absent::Lost);
+    });
     rig.run(15, 44);
     rig.world.edit(|script| script.errors.clear());
     rig.run(45, 74);

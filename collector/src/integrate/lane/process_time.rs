@@ -62,16 +62,16 @@ impl Integrator {
         let roster = &self.roster;
         let is_known = |pid| known(roster.iter(), pid, since_us);
         let told = self.rows.read(&rows, newest_us, read.at_us, is_known);
-        self.tell_rows(at, &told);
+        self.tell_rows(at, &told, since_us);
         told.discarded.iter().map(|(_, why)| *why).collect()
     }
 
-    fn tell_rows(&mut self, at: Instant, told: &Told) {
+    fn tell_rows(&mut self, at: Instant, told: &Told, since_us: u64) {
         let Some(cover) = told.cover.and_then(|cover| cover.after(self.floor_us)) else { return };
         let on_device: Vec<(ProcessKey, Entry)> = self
             .roster
             .iter()
-            .filter(|(key, _)| key.unit == UnitKey::Device)
+            .filter(|(key, entry)| key.unit == UnitKey::Device && lived_after(entry, since_us))
             .map(|(key, entry)| (*key, entry.clone()))
             .collect();
         for (key, entry) in on_device {
@@ -177,13 +177,16 @@ fn known<'a>(
     pid: u32,
     since_us: u64,
 ) -> Result<(), Discard> {
-    let may_be = |entry: &Entry| entry.gone_us.is_none_or(|gone_us| gone_us >= since_us);
     let of_pid = entries.filter(|(key, _)| key.process.pid == pid && key.unit == UnitKey::Device);
-    match of_pid.filter(|(_, entry)| may_be(entry)).count() {
+    match of_pid.filter(|(_, entry)| lived_after(entry, since_us)).count() {
         0 => Err(Discard::UnknownPid),
         1 => Ok(()),
         _ => Err(Discard::ReusedPid),
     }
+}
+
+fn lived_after(entry: &Entry, at_us: u64) -> bool {
+    entry.gone_us.is_none_or(|gone_us| gone_us > at_us)
 }
 
 fn sampled(entry: &Entry, scaled: bool) -> Quality {

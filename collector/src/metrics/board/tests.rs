@@ -258,6 +258,7 @@ fn the_exporters_names_are_off_by_default_and_carry_its_labels() {
     for line in [
         format!("DCGM_FI_DEV_POWER_USAGE{{{head},{tail}}} 409.692"),
         format!("DCGM_FI_DEV_GPU_UTIL{{{head},{tail}}} 37"),
+        format!("DCGM_FI_PROF_GR_ENGINE_ACTIVE{{{head},{tail}}} 0.37"),
         format!("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{{head},{tail}}} 319159391"),
         format!(
             "DCGM_FI_DEV_FB_USED{{{head},GPU_I_PROFILE=\"3g.40gb\",GPU_I_ID=\"2\",{tail},container=\"main\",namespace=\"ml\",pod=\"train-0\"}} 4096"

@@ -5,6 +5,7 @@
 
 mod board;
 mod dcgm;
+mod durations;
 mod exposition;
 mod figures;
 mod own;

@@ -112,6 +112,7 @@ pub fn run(
     let mut leader = Leader {
         fleet: Fleet::new(settings, Arc::clone(&clock))?,
         node,
+        board,
         clock,
         period_us: settings.period_us(),
         until,
@@ -136,6 +137,7 @@ fn clock(file: Option<&Path>) -> Result<Arc<dyn Clock>, RunError> {
 struct Leader {
     fleet: Fleet,
     node: Node,
+    board: Arc<Board>,
     clock: Arc<dyn Clock>,
     period_us: u64,
     until: Option<Instant>,
@@ -172,7 +174,10 @@ impl Leader {
         part.waiting("not loaded yet");
         let mut next_us = self.clock.now().monotonic_us;
         while self.sleep_until(next_us) {
-            match self.fleet.cycle(&mut self.node) {
+            let woke = std::time::Instant::now();
+            let cycled = self.fleet.cycle(&mut self.node);
+            self.board.cycled(woke.elapsed());
+            match cycled {
                 Ok(()) => part.ready(),
                 Err(Trouble::NotLoaded(why)) => part.waiting(why),
                 Err(Trouble::Restart(why)) => {

@@ -5,10 +5,9 @@ use super::recovery::Recovery;
 use super::verdict::{Change, Note, Verdict};
 use super::xid::{Class, Xid};
 use crate::clock::Stamp;
-use crate::cycle::{CycleReport, View};
 use crate::topology::wire_placement;
 use gpuledger_domain::time::Instant;
-use gpuledger_nvml::{Absent, DeviceEvent, EventKind, Placement};
+use gpuledger_nvml::{Absent, Placement};
 use gpuledger_wire::bodies::{State, UnitState};
 use gpuledger_wire::text::{Name, Text};
 use std::collections::BTreeMap;
@@ -44,33 +43,6 @@ pub enum Signal {
     },
     /// The driver was loaded anew, or the node booted: what was wrong before may be over.
     Reloaded,
-}
-
-impl Signal {
-    /// What a cycle says of the device's health.
-    pub fn of_cycle(report: &CycleReport) -> Option<Self> {
-        if let Some(why) = report.trouble {
-            return Some(Self::Failed(why));
-        }
-        let gauges = report.view.as_ref()?.gauges;
-        Some(Self::Read {
-            recovery: gauges.recovery_action.ok().map(Recovery::from),
-            energy_mj: gauges.energy_mj.ok(),
-        })
-    }
-
-    /// What an event of the driver says of it; none for those that say nothing. `view`: the device as last seen.
-    pub fn of_event(event: &DeviceEvent, view: Option<&View>) -> Option<Self> {
-        match event.kind {
-            EventKind::Xid(number) => {
-                let placement = event.gpu_instance.and_then(|id| view?.placement(id));
-                let mps = view.is_some_and(View::has_mps);
-                Some(Self::Xid { xid: Xid(number), placement, mps })
-            }
-            EventKind::DoubleBitError => Some(Self::DoubleBitError),
-            EventKind::MigChange | EventKind::Other(_) => None,
-        }
-    }
 }
 
 /// Why a GPU cannot be seen, and since when.

@@ -1,5 +1,6 @@
 //! The board: the latest figures of each GPU, and counters of the collector's own work.
 
+use super::durations::Durations;
 use super::exposition::Exposition;
 use super::figures::{GpuFigures, Holder, InstanceFigures};
 use super::{dcgm, own};
@@ -12,6 +13,7 @@ use gpuledger_telemetry::health::{Health, Report};
 use gpuledger_wire::bodies::UnitReading;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// How a cycle ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +57,7 @@ pub(super) struct State {
     pub(super) holders: BTreeMap<(String, Option<u32>), Holder>,
     pub(super) discarded: BTreeMap<&'static str, u64>,
     pub(super) gaps: BTreeMap<String, u64>,
+    pub(super) durations: Durations,
     pub(super) reloads: u64,
     pub(super) disagreements: u64,
     pub(super) delivery: Option<(SpoolStatus, PublishStatus)>,
@@ -205,6 +208,11 @@ impl Board {
             gpu.is_readable = health.blind().is_none() && !gpu.is_away;
             gpu.why_not = health.blind().map(|blind| blind.why.to_string()).unwrap_or_default();
         });
+    }
+
+    /// A cycle of all GPUs took this long.
+    pub fn cycled(&self, duration: Duration) {
+        self.state().durations.add(duration);
     }
 
     /// An Xid error of a GPU.

@@ -63,6 +63,23 @@ impl Exposition {
         Family { text: &mut self.text, name, kind, help, labels, begun: false }
     }
 
+    /// A histogram without labels: cumulative counts by upper edge, the count of all, and their sum.
+    pub(super) fn histogram(&mut self, metric: Metric, buckets: &[(String, u64)], count: u64, sum: Value) {
+        let Metric { name, help, .. } = metric;
+        self.push(format_args!("# HELP {name} {help}\n# TYPE {name} histogram\n"));
+        for (edge, up_to) in buckets {
+            self.push(format_args!("{name}_bucket{{le=\"{edge}\"}} {up_to}\n"));
+        }
+        self.push(format_args!(
+            "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {sum}\n{name}_count {count}\n"
+        ));
+    }
+
+    fn push(&mut self, text: fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        self.text.write_fmt(text).unwrap_or_default();
+    }
+
     /// The text.
     pub(super) fn into_text(self) -> String {
         self.text

@@ -169,6 +169,7 @@ fn collector(into: &mut Exposition, state: &State) {
             family.sample(&[uuid, outcome.as_str()], Value::whole(*times));
         }
     }
+    state.durations.write(into, names::COLLECTOR_CYCLE_DURATION);
     let mut family = into.family(names::COLLECTOR_STALLED);
     for (uuid, gpu) in &state.gpus {
         family.sample(&[uuid], Value::whole(gpu.stalled));

@@ -3,9 +3,11 @@
 use crate::cycle::View;
 use crate::ladder::{Ladder, Want};
 use crate::metrics::{GpuFigures, InstanceFigures, ReadingFigure, UnitFigures};
+use crate::probe::want_word;
 use crate::topology::GpuInstance;
 use crate::window::UnitKey;
 use gpuledger_nvml::{Absent, MigMode};
+use std::collections::BTreeSet;
 
 /// The figures of one device.
 pub(super) fn figures(view: &View) -> GpuFigures {
@@ -43,8 +45,10 @@ fn unit(view: &View, key: UnitKey) -> UnitFigures {
     };
     let here = |gpu_instance: Option<u32>| of_unit.is_none() || gpu_instance == of_unit;
     let count = |processes: &Vec<crate::cycle::LiveProcess>| {
-        let count = processes.iter().filter(|process| here(process.gpu_instance)).count();
-        u32::try_from(count).unwrap_or(u32::MAX)
+        // One with contexts in two compute instances is one process.
+        let here = processes.iter().filter(|process| here(process.gpu_instance));
+        let pids: BTreeSet<u32> = here.map(|process| process.process.pid).collect();
+        u32::try_from(pids.len()).unwrap_or(u32::MAX)
     };
     UnitFigures {
         memory: view.memory.get(&key).copied().unwrap_or(Err(Absent::NotYet)),
@@ -55,7 +59,7 @@ fn unit(view: &View, key: UnitKey) -> UnitFigures {
 
 fn readings(ladder: &Ladder) -> Vec<ReadingFigure> {
     let figure = |(want, standing): (Want, &crate::ladder::Standing)| ReadingFigure {
-        reading: want.to_string(),
+        reading: want_word(want).to_owned(),
         rung: standing.rung.letter().map(String::from).unwrap_or_default(),
         quality: standing.quality().to_string(),
         source: standing.rung.call(want).to_owned(),

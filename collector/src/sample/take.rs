@@ -74,7 +74,7 @@ pub fn take(driver: &dyn Driver, settings: &Settings, clock: &dyn Clock) -> Resu
     let mut windows = NodeWindows::new(node.clone(), boot_id.clone(), every.frame(), 0, began.real);
     for cycle in 1..=PERIODS {
         for (_, lane) in &mut lanes {
-            // What it tells is told again by the last one, in a window that is still open.
+            // It tells nothing yet: the window is open until the end.
             lane.sampler.cycle(&mut *lane.gpu, &processes, clock);
         }
         clock.sleep_until(began.monotonic_us.saturating_add(period_us.saturating_mul(cycle)));

@@ -13,6 +13,7 @@ mod child;
 mod http;
 mod kafka;
 mod kills;
+mod measure;
 mod outage;
 mod server;
 mod truth;

@@ -82,6 +82,8 @@ metrics! {
 
     COLLECTOR_CYCLES = "gpuledger_collector_cycles_total",
         "Cycles by outcome: complete, torn, failed.", ["gpu", "outcome"];
+    COLLECTOR_CYCLE_DURATION = "gpuledger_collector_cycle_duration_seconds",
+        "Time from waking to the end of a cycle of all GPUs.", [];
     COLLECTOR_DISCARDED = "gpuledger_collector_discarded_rows_total",
         "Process rows that were not believed, by reason.", ["reason"];
     COLLECTOR_STALLED = "gpuledger_collector_stalled_calls_total",

@@ -2,7 +2,8 @@
 //!
 //! The rungs, best first: A hardware counters (GPM), B the driver's accounting counters, C its samples of processes, D its samples of the
 //! device, E the gauge, F nothing but the fact of being allocated, G a derived share, 0 nothing at all. Where a device stands is probed
-//! once for each load of the driver and each change of its MIG mode, kept, and probed anew when the error of a rung changes.
+//! once for each load of the driver and each change of its MIG mode, kept, and probed anew when the error of a rung changes; and seldom
+//! besides, so that accounting that was turned on is used.
 
 mod advice;
 mod probe;
@@ -40,8 +41,8 @@ impl Ladder {
         standing.map_or(Quality::from(gpuledger_nvml::Absent::NotSupported), Standing::quality)
     }
 
-    /// Whether some better rung was refused for a reason that may pass by itself.
-    pub fn may_rise(&self) -> bool {
-        self.standings.values().flat_map(|standing| &standing.refused).any(|refusal| !refusal.why.lasts())
+    /// Whether some rung could not be probed, for a reason that may pass by itself.
+    pub fn is_doubtful(&self) -> bool {
+        self.standings.values().any(|standing| standing.doubt.is_some())
     }
 }

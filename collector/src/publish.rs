@@ -21,6 +21,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+/// How long a sink may take to let go of its connections.
+const CLOSE: Duration = Duration::from_secs(2);
+
 /// Sends what the spool keeps. It does small blocking reads and writes of files: run it on a runtime, or a thread, of its own.
 #[derive(Debug)]
 pub struct Publisher<S> {
@@ -55,7 +58,7 @@ impl<S: Sink> Publisher<S> {
             () = self.deliver(&stop) => {}
             () = drain_is_over(&stop, drain) => {}
         }
-        self.sink.close(drain).await;
+        self.sink.close(CLOSE).await;
         Drained { left: self.spool.status().waiting }
     }
 
@@ -89,8 +92,13 @@ impl<S: Sink> Publisher<S> {
                 Some(stopped) => {
                     let pause = backoff.next(stopped.wait);
                     self.watch.stuck(&stopped.why, pause);
-                    // Also while draining: the drain's time bounds it.
-                    sleep(pause).await;
+                    if stop.is_cancelled() {
+                        // The drain's time bounds it.
+                        sleep(pause).await;
+                    } else if !wait_until(Instant::now() + pause, stop).await {
+                        // One more try before the end, without waiting out a long pause.
+                        backoff.reset();
+                    }
                     reader = self.spool.reader();
                 }
             }
@@ -156,11 +164,11 @@ impl<S: Sink> Publisher<S> {
     }
 }
 
-/// Waits for its turn, but not once the process is to end.
-async fn wait_until(due: Instant, stop: &CancellationToken) {
+/// Waits for its turn, but not once the process is to end. Whether it came.
+async fn wait_until(due: Instant, stop: &CancellationToken) -> bool {
     tokio::select! {
-        () = sleep_until(due) => {}
-        () = stop.cancelled() => {}
+        () = sleep_until(due) => true,
+        () = stop.cancelled() => false,
     }
 }
 

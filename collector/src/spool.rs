@@ -36,7 +36,7 @@ pub(crate) mod testing;
 mod tests;
 
 pub use error::{NotKept, SpoolError};
-pub use frame::{Kind, Place};
+pub use frame::Place;
 pub use reader::Reader;
 pub use reason::Reason;
 pub use settings::{SpoolSettings, Sync};
@@ -44,7 +44,7 @@ pub use status::SpoolStatus;
 
 use crate::window::ClosedWindow;
 use disk::{Disk, Segment};
-use frame::{HEAD_BYTES, record};
+use frame::{HEAD_BYTES, Kind, record};
 use gaps::{Missed, Refused};
 use gpuledger_domain::time::Instant;
 use gpuledger_wire::number::Count;
@@ -53,7 +53,8 @@ use gpuledger_wire::{Event, EventData, EventError, Fault, MAX_EVENT_BYTES, encod
 use lost::LostWindow;
 use recovery::{Recovered, recover};
 use state::State;
-use std::fs::{self, File, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -107,7 +108,9 @@ impl Spool {
     pub fn open(settings: SpoolSettings, node: Name) -> Result<Self, SpoolError> {
         let settings = settings.within_bounds();
         let folder = &settings.folder;
-        fs::create_dir_all(folder).map_err(SpoolError::io("make", folder))?;
+        // Events name containers, pods and jobs: nobody else's business on the node.
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(SpoolError::io("make", folder))?;
         let lock = lock(folder)?;
         let Recovered { disk, tip, acknowledged, missing } = recover(&settings)?;
         let status = SpoolStatus::default();

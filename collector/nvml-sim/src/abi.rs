@@ -27,6 +27,7 @@ mod code;
 mod engine;
 mod events;
 mod fields;
+mod fit;
 mod gpm;
 mod handle;
 mod identity;
@@ -44,4 +45,5 @@ mod system;
 mod target;
 mod utilization;
 
+pub use fit::fit;
 pub use replay::{ReplayError, Replayed, replay};

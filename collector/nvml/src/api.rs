@@ -66,7 +66,8 @@ pub trait Gpu: Send {
     /// As NVML says; no permission for the device from inside a MIG-only container.
     fn memory(&self, scope: Scope) -> Reading<Memory>;
 
-    /// All processes of the device, each (pid, GPU instance, compute instance) once, over the compute, graphics and MPS lists.
+    /// All processes of the device, each (pid, GPU instance, compute instance) once, over the compute, graphics and MPS lists. Where the
+    /// privilege for the list of a device with MIG on is lacking, those of its MIG devices.
     ///
     /// # Errors
     /// As NVML says; implausible where the list cannot be believed.
@@ -100,7 +101,8 @@ pub trait Gpu: Send {
     /// generation. The sample is kept and is the start of the next interval, so that there is no hole.
     ///
     /// # Errors
-    /// As NVML says; implausible where the metric echoed is not the one asked for. After an error the next sample is a first one.
+    /// As NVML says; implausible where the metric echoed is not the one asked for. After an error the next sample is a first one, but after
+    /// [`crate::Absent::NotYet`]: less than 100 ms passed since the last sample, which stays.
     fn gpm_mean(&mut self, scope: Scope, generation: u64, clock: &dyn Clock) -> Reading<Option<GpmMean>>;
 
     /// Whether accounting is on.
@@ -157,7 +159,7 @@ pub trait Gpu: Send {
     /// As NVML says; not supported without ECC.
     fn uncorrectable_errors(&self) -> Reading<u64>;
 
-    /// What the driver wants done: 0 nothing, 1 reset, 2 reboot, 3 drain (field 230).
+    /// What the driver wants done (field 230): 0 nothing, 1 reset, 2 reboot, 3 drain, 4 drain and reset; newer drivers add numbers.
     ///
     /// # Errors
     /// As NVML says.

@@ -27,6 +27,8 @@ pub(super) struct Device {
     mig: Reading<MigMode>,
     tracker: Tracker,
     ladder: Option<Arc<Ladder>>,
+    /// By the monotonic clock.
+    probed_us: u64,
     must_probe: bool,
     /// Errors of what it stands on, as they were last.
     errors: BTreeMap<Want, Absent>,
@@ -38,6 +40,9 @@ pub(super) struct Device {
     inventory: Option<InventoryGpu>,
     is_reloaded: bool,
 }
+
+/// So often a ladder is probed though nothing failed: what an operator turned on shall be used without a restart.
+const PROBE_AGAIN_US: u64 = 300_000_000;
 
 /// The cycle before.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +70,7 @@ impl Device {
             mig: Err(Absent::NotYet),
             tracker: Tracker::default(),
             ladder: None,
+            probed_us: 0,
             must_probe: false,
             errors: BTreeMap::new(),
             known: Known::default(),
@@ -170,7 +176,7 @@ impl Device {
             None => drop(self.tracker.update(&[])),
         }
         let is_slow = self.is_slow(began);
-        let ladder = self.climb(gpu, is_on, is_slow);
+        let ladder = self.climb(gpu, is_on, is_slow, began.monotonic_us);
         let cycle = Cycle {
             gpu,
             processes,
@@ -192,14 +198,16 @@ impl Device {
         before.floor(step_us) != now.floor(step_us) || frame.window_of(before) != frame.window_of(now)
     }
 
-    fn climb(&mut self, gpu: &dyn Gpu, is_on: bool, is_slow: bool) -> Arc<Ladder> {
-        let stands = self
-            .ladder
-            .as_ref()
-            .filter(|ladder| ladder.mig == is_on && !self.must_probe && !(is_slow && ladder.may_rise()));
+    fn climb(&mut self, gpu: &dyn Gpu, is_on: bool, is_slow: bool, now_us: u64) -> Arc<Ladder> {
+        let is_old = now_us.saturating_sub(self.probed_us) >= PROBE_AGAIN_US;
+        let stands = self.ladder.as_ref().filter(|ladder| {
+            let is_due = is_slow && (ladder.is_doubtful() || is_old);
+            ladder.mig == is_on && !self.must_probe && !is_due
+        });
         if let Some(ladder) = stands {
             return Arc::clone(ladder);
         }
+        self.probed_us = now_us;
         let gpu_instance = self.tracker.instances().next().map(|instance| instance.id);
         let ladder = Arc::new(probe(gpu, is_on, Known { gpu_instance, ..self.known }));
         self.must_probe = false;

@@ -1,5 +1,6 @@
 //! Accounting's counters of processes: they only grow while a process lives, and outlive it.
 
+use super::SAMPLE_US;
 use crate::window::{ProcessKey, Span};
 use gpuledger_nvml::AccountingCounters;
 use std::collections::BTreeMap;
@@ -73,7 +74,10 @@ impl Accounts {
             return Step::Nothing;
         }
         self.known.insert(process, now);
-        let Some(span) = Span::new(before.at_us, now.at_us) else { return Step::Nothing };
+        // A sample a second: a process that ended and is not reaped gets none, though it is still listed.
+        let spoken_us = samples.saturating_add(1).saturating_mul(SAMPLE_US);
+        let until_us = now.at_us.min(before.at_us.saturating_add(spoken_us));
+        let Some(span) = Span::new(before.at_us, until_us) else { return Step::Nothing };
         let whole = u128::from(span.length_us()) * 1_000_000;
         let busy = u128::from(sum) * u128::from(span.length_us()) * 100 / u128::from(samples);
         Step::Busy(span, busy.min(whole))
@@ -116,6 +120,18 @@ mod tests {
             accounts.read(KEY, read(20, 125_000, 10_000_000)),
             busy(0, 10_000_000, 2_500_000 * 1_000_000)
         );
+    }
+
+    #[test]
+    fn a_zombie_is_told_no_longer_than_its_samples_reach() {
+        let mut accounts = Accounts::default();
+        accounts.read(KEY, read(10, 100_000, 0));
+        // Two samples of 100 % in ten seconds.
+        assert_eq!(
+            accounts.read(KEY, read(12, 120_000, 10_000_000)),
+            busy(0, 3_000_000, 3_000_000 * 1_000_000)
+        );
+        assert_eq!(accounts.read(KEY, read(12, 120_000, 20_000_000)), Step::Nothing);
     }
 
     #[test]

@@ -199,7 +199,9 @@ mod tests {
         Row { pid, at_us: Some(at_ms * 1_000), percent }
     }
 
-    fn seconds(told: &Told) -> (Option<(u64, u64)>, Vec<(u32, u128)>) {
+    type Milliseconds = (Option<(u64, u64)>, Vec<(u32, u128)>);
+
+    fn milliseconds(told: &Told) -> Milliseconds {
         let cover = told.cover.map(|span| (span.from_us() / 1_000, span.to_us() / 1_000));
         (cover, told.busy.iter().map(|busy| (busy.pid, busy.amount / 1_000_000_000)).collect())
     }
@@ -213,7 +215,7 @@ mod tests {
         let mut rows = Rows::default();
         rows.read(&[row(1, 9_000, 10)], None, 9_100_000, known);
         let told = rows.read(&[row(1, 9_500, 50), row(2, 10_000, 25)], None, 10_100_000, known);
-        assert_eq!(seconds(&told), (Some((9_000, 10_000)), vec![(1, 500), (2, 250)]));
+        assert_eq!(milliseconds(&told), (Some((9_000, 10_000)), vec![(1, 500), (2, 250)]));
         assert_eq!(rows.since_us(11 * S), 10_000_000);
     }
 
@@ -230,9 +232,9 @@ mod tests {
         rows.read(&[], None, 9 * S, known);
         rows.read(&[], None, 10 * S, known);
         let told = rows.read(&[], None, 11 * S, known);
-        assert_eq!(seconds(&told), (Some((9_000, 10_000)), vec![]));
+        assert_eq!(milliseconds(&told), (Some((9_000, 10_000)), vec![]));
         let told = rows.read(&[row(1, 12_000, 33)], None, 12 * S, known);
-        assert_eq!(seconds(&told), (Some((10_000, 12_000)), vec![(1, 990)]), "a third of [9 s, 12 s)");
+        assert_eq!(milliseconds(&told), (Some((10_000, 12_000)), vec![(1, 990)]), "a third of [9 s, 12 s)");
     }
 
     #[test]
@@ -240,7 +242,7 @@ mod tests {
         let mut rows = Rows::default();
         rows.read(&[], Some(9 * S), 9 * S, known);
         let told = rows.read(&[row(1, 9_500, 50)], Some(10 * S), 10 * S, known);
-        assert_eq!(seconds(&told), (Some((9_000, 10_000)), vec![(1, 500)]));
+        assert_eq!(milliseconds(&told), (Some((9_000, 10_000)), vec![(1, 500)]));
         assert_eq!(rows.since_us(11 * S), 10 * S);
     }
 
@@ -251,7 +253,7 @@ mod tests {
         let garbage = [row(1, 10_000, 40), row(7, 10_000, 37_100), row(8, 3, 50), row(9, 10_000, 5)];
         let only_two = |pid| if pid == 9 { Err(Discard::UnknownPid) } else { Ok(()) };
         let told = rows.read(&garbage, None, 10 * S, only_two);
-        assert_eq!(seconds(&told).1, [(1, 400)]);
+        assert_eq!(milliseconds(&told).1, [(1, 400)]);
         assert_eq!(
             told.discarded,
             [(7, Discard::Utilization), (8, Discard::Timestamp), (9, Discard::UnknownPid)]
@@ -263,7 +265,7 @@ mod tests {
         let mut rows = Rows::default();
         rows.read(&[row(1, 9_000, 10)], None, 9 * S, known);
         let told = rows.read(&[row(1, 10_000, 100), row(2, 10_000, 100)], None, 10 * S, known);
-        assert_eq!(seconds(&told), (Some((9_000, 10_000)), vec![(1, 500), (2, 500)]));
+        assert_eq!(milliseconds(&told), (Some((9_000, 10_000)), vec![(1, 500), (2, 500)]));
         assert!(told.is_scaled);
     }
 
@@ -276,6 +278,6 @@ mod tests {
         let mut idle = Rows::default();
         idle.read(&[], None, 10 * S, known);
         let told = idle.read(&[], None, 40 * S, known);
-        assert_eq!(seconds(&told).0, Some((30_000, 39_000)));
+        assert_eq!(milliseconds(&told).0, Some((30_000, 39_000)));
     }
 }

@@ -56,7 +56,8 @@ fn process_sm(gpu: &dyn Gpu, mig: bool, known: Known, device_sm: &Standing) -> S
             [Rung::Accounting, Rung::ProcessSamples].map(|rung| Refusal { rung, why: Refused::MigOn });
         let instance = instance_sm(gpu, known);
         let rung = if instance.rung == Rung::Gpm { Rung::Derived } else { Rung::Nothing };
-        return Standing { rung, refused: refused.into_iter().chain(instance.refused).collect() };
+        let refused = refused.into_iter().chain(instance.refused).collect();
+        return Standing { rung, refused, doubt: instance.doubt };
     }
     let last = if device_sm.rung == Rung::Nothing { Rung::Nothing } else { Rung::Derived };
     climb(
@@ -70,16 +71,17 @@ fn process_sm(gpu: &dyn Gpu, mig: bool, known: Known, device_sm: &Standing) -> S
 
 type Attempt<'a> = (Rung, &'a dyn Fn() -> Result<(), Refused>);
 
-/// The first rung that holds, else the last one.
+/// The first rung that holds, or that fails for a reason that may pass: a reading that is absent for a while is better than one that is
+/// guessed. Else the last one.
 fn climb<const N: usize>(rungs: [Attempt<'_>; N], last: Rung) -> Standing {
     let mut refused = Vec::new();
     for (rung, attempt) in rungs {
         match attempt() {
-            Ok(()) => return Standing { rung, refused },
-            Err(why) => refused.push(Refusal { rung, why }),
+            Err(why) if why.lasts() => refused.push(Refusal { rung, why }),
+            outcome => return Standing { rung, refused, doubt: outcome.err() },
         }
     }
-    Standing { rung: last, refused }
+    Standing { rung: last, refused, doubt: None }
 }
 
 /// A reading with one source.

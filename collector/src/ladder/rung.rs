@@ -56,6 +56,8 @@ pub struct Standing {
     pub rung: Rung,
     /// Better rungs, and why each of them is out of reach.
     pub refused: Vec<Refusal>,
+    /// Why the rung failed when it was probed, for a reason that may pass.
+    pub doubt: Option<Refused>,
 }
 
 /// A rung that is out of reach.
@@ -112,8 +114,11 @@ impl Rung {
 }
 
 impl Standing {
-    /// The label readings have here. Where a share is derived the rule of each interval decides; this names the usual one.
+    /// The label readings have here, or why they are absent for now. Where a share is derived the rule of each interval decides; this names the usual one.
     pub fn quality(&self) -> Quality {
+        if let Some(Refused::Nvml(why)) = self.doubt {
+            return Quality::from(why);
+        }
         match self.rung {
             Rung::Gpm => Quality::IntervalMean,
             Rung::Accounting | Rung::EnergyCounter => Quality::DriverCounter { shared: false },

@@ -75,11 +75,11 @@ impl Sink for KafkaSink {
             Err(PublishStopped { acknowledged, cause }) => {
                 let why = cause.to_string();
                 let mut taken = stored(acknowledged);
-                if is_for_ever(&why) {
+                if cause.is_record_refused() {
                     taken.push(Taken::Refused(why));
                     return Sent::all(taken);
                 }
-                if is_fatal(&why) {
+                if cause.is_fatal() {
                     self.renew();
                 }
                 Sent::until(taken, why)
@@ -106,13 +106,4 @@ fn producer(settings: &KafkaSettings) -> Result<Producer, MessagingError> {
 
 fn stored(count: u64) -> Vec<Taken> {
     vec![Taken::Stored; usize::try_from(count).unwrap_or_default()]
-}
-
-/// Whether the record itself is at fault. Everything else (no broker, no right, no such topic) can be mended without it.
-fn is_for_ever(why: &str) -> bool {
-    ["MessageSizeTooLarge", "InvalidRecord", "InvalidMessage)"].iter().any(|code| why.contains(code))
-}
-
-fn is_fatal(why: &str) -> bool {
-    why.contains("Fatal")
 }

@@ -22,7 +22,7 @@ const CRC32C: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
 /// What a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The first record of a segment: no event, only the place at which the segment begins.
     Begin,
     /// A telemetry window, which has a sequence.

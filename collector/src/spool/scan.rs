@@ -161,14 +161,9 @@ mod tests {
         #[test]
         fn no_bytes_stop_the_reader(bytes in prop::collection::vec(any::<u8>(), 0..400), whole in any::<bool>()) {
             let mut at = 0;
-            loop {
-                match step(&bytes, at, whole) {
-                    Step::Record { next, .. } | Step::Damage { next } => {
-                        prop_assert!(next > at);
-                        at = next;
-                    }
-                    _ => break,
-                }
+            while let Step::Record { next, .. } | Step::Damage { next } = step(&bytes, at, whole) {
+                prop_assert!(next > at);
+                at = next;
             }
         }
     }

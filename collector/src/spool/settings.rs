@@ -21,7 +21,8 @@ pub struct SpoolSettings {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Sync {
-    /// After each record, before it is sent: a power cut loses nothing that is numbered.
+    /// After each record, before it is sent: a power cut loses nothing that is numbered. It costs about 1.5 ms a record on a virtual
+    /// disk with ext4, where writing alone takes 0.1 ms.
     #[default]
     Each,
     /// Never: for demonstrations and tests. A kill of the process loses nothing, a power cut may; each start begins a new

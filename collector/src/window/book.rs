@@ -214,3 +214,6 @@ fn until(over: Window, amount: u128, at: Instant) -> u128 {
 fn positive(micros: i64) -> u128 {
     u128::try_from(micros).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests;

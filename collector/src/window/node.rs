@@ -61,6 +61,8 @@ pub struct NodeWindows {
     /// All before it is closed.
     closed_to: Instant,
     looked: Instant,
+    /// Before it a window that no lane has told is not made up.
+    unseen_to: Instant,
     late: u64,
 }
 
@@ -69,7 +71,18 @@ impl NodeWindows {
     /// after its end without those that have not.
     pub fn new(node: Name, boot_id: Name, frame: Frame, patience_us: i64, began: Instant) -> Self {
         let (lanes, waiting) = (BTreeMap::new(), BTreeMap::new());
-        Self { node, boot_id, frame, patience_us, lanes, waiting, closed_to: began, looked: began, late: 0 }
+        Self {
+            node,
+            boot_id,
+            frame,
+            patience_us,
+            lanes,
+            waiting,
+            closed_to: began,
+            looked: began,
+            unseen_to: began,
+            late: 0,
+        }
     }
 
     /// A GPU whose lane is waited for.
@@ -130,13 +143,12 @@ impl NodeWindows {
         (told && now >= window.end()) || now >= window.end().plus(self.patience_us)
     }
 
-    /// Without a look for long there are parts, or nothing at all, and then a window would only say what the gap of the lanes says.
+    /// After a long time without a look nobody is late: there is nothing to wait for in the windows between.
     fn skip_what_nobody_saw(&mut self, now: Instant) {
-        let length_us = self.frame.window_of(now).map_or(1, Window::micros);
+        let now_window = self.frame.window_of(now);
+        let length_us = now_window.map_or(1, Window::micros);
         if now.since(self.looked) > HELD_WINDOWS.saturating_mul(length_us) {
-            let next = self.waiting.keys().next().copied().unwrap_or(now).min(now);
-            self.closed_to =
-                self.closed_to.max(self.frame.window_of(next).map_or(next, |window| window.start()));
+            self.unseen_to = now_window.map_or(now, Window::start);
         }
         self.looked = now;
     }
@@ -144,8 +156,12 @@ impl NodeWindows {
     fn put_together(&mut self, window: Window) -> Option<ClosedWindow> {
         let nominal = self.frame.window_of(window.start())?;
         let begun = Window::new(window.start().max(self.closed_to), window.end())?;
-        self.closed_to = begun.end();
         let parts = self.waiting.remove(&nominal.start()).unwrap_or_default();
+        if parts.is_empty() && self.is_unseen(nominal) {
+            self.closed_to = self.next_seen(begun);
+            return None;
+        }
+        self.closed_to = begun.end();
         let mut closed = ClosedWindow {
             node: self.node.clone(),
             boot_id: self.boot_id.clone(),
@@ -166,6 +182,18 @@ impl NodeWindows {
         closed.units.sort_by(|a, b| (&a.gpu, a.placement).cmp(&(&b.gpu, b.placement)));
         Some(closed)
     }
+
+    /// Nobody was there: every lane is past the window and has nothing of it, or nobody looked for long.
+    fn is_unseen(&self, window: Window) -> bool {
+        let all_past = self.lanes.values().all(|told| *told >= window.end());
+        window.start() < self.unseen_to || (!self.lanes.is_empty() && all_past)
+    }
+
+    fn next_seen(&self, skipped: Window) -> Instant {
+        let waiting = self.waiting.keys().find(|start| **start >= skipped.end());
+        let unseen_to = self.unseen_to.max(skipped.end());
+        waiting.map_or(unseen_to, |start| unseen_to.min(*start))
+    }
 }
 
 /// The row of a GPU whose lane has said nothing.
@@ -183,3 +211,6 @@ fn silent(gpu: &Name) -> Option<UnitReading> {
         quality: labels.iter().filter_map(|reading| super::part::label(reading, why)).collect(),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
-    clippy::print_stdout,
     reason = "a test fails by panicking and says why it is skipped"
 )]
 
@@ -13,7 +12,6 @@ mod child;
 mod http;
 mod kafka;
 mod kills;
-mod measure;
 mod outage;
 mod server;
 mod truth;

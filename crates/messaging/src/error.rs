@@ -118,6 +118,25 @@ impl MessagingError {
         matches!(self, Self::Kafka { .. } | Self::NoCluster { .. })
     }
 
+    /// The record itself is at fault and will never be taken; the next one may be. No broker, no right and no such topic can be mended
+    /// without it.
+    pub fn is_record_refused(&self) -> bool {
+        let code = self.delivery_code();
+        matches!(code, Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidRecord))
+    }
+
+    /// The producer takes nothing any more: only a new one does.
+    pub fn is_fatal(&self) -> bool {
+        self.delivery_code() == Some(RDKafkaErrorCode::Fatal)
+    }
+
+    fn delivery_code(&self) -> Option<RDKafkaErrorCode> {
+        match self {
+            Self::Delivery { source, .. } => source.rdkafka_error_code(),
+            _ => None,
+        }
+    }
+
     /// For `map_err`: names what was being done.
     pub(crate) fn kafka(doing: impl Into<String>) -> impl FnOnce(KafkaError) -> Self {
         let doing = doing.into();

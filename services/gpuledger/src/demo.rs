@@ -8,6 +8,7 @@ mod chapters;
 mod day;
 mod day_clock;
 mod folder;
+mod intake;
 mod live;
 mod measured;
 mod nodes;

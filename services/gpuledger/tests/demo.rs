@@ -168,7 +168,6 @@ fn check_day(printed: &str) {
         "bolt 132.000",
         "cora 17.135",
         "maintenance 2.000 2.000 0.5 %",
-        "unobserved 0.000",
         "all 384.000 384.000 100.0 %",
         "✓ adds up to the capacity of 16 GPUs, 384.000 GPU h",
         "✓ the ledger holds: 16 GPUs",

@@ -167,6 +167,11 @@ impl Host {
 }
 
 impl Engine {
+    /// Whether it was not shut down.
+    pub(super) fn is_current(self: &Arc<Self>) -> bool {
+        current().is_ok_and(|engine| Arc::ptr_eq(&engine, self))
+    }
+
     fn new(host: Arc<Host>, name: &str) -> Result<Self, Code> {
         let before_us = host.now_us()?;
         let verdict = host.injector.consult(&host.world, name, None, None, before_us);

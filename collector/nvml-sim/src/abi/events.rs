@@ -19,8 +19,8 @@ const MIG_CHANGE: u64 = 0x100;
 /// What else real devices offer and no scenario causes: single-bit errors, performance states, clocks.
 const OTHERS: u64 = 0x1 | 0x4 | 0x10;
 
-/// How long a wait sleeps before it looks at the clock file again, and at most on the machine's clock before it looks whether the library still is
-/// the one it was.
+/// How long a wait sleeps before it looks at the clock file again, and at most on the machine's clock before it looks whether the library was shut
+/// down meanwhile.
 const FILE_CLOCK_NAP: Duration = Duration::from_millis(1);
 const REAL_CLOCK_NAP_US: u64 = 100_000;
 
@@ -118,6 +118,9 @@ fn wait(
     let host = &call.engine.host;
     let until_us = call.t_us.saturating_add(u64::from(timeout_ms) * 1000);
     loop {
+        if !call.engine.is_current() {
+            return Err(Code::UNINITIALIZED);
+        }
         let now_us = host.now_us()?;
         let found = lock(&call.engine.sets).get(slot)?.next(&call, now_us.min(until_us));
         if let Some(event) = found {

@@ -36,6 +36,14 @@ export! {
     }
 }
 
+// Its presence beside a missing detail list is how clients tell drivers whose process records are 32 bytes long, so both are exported.
+export! {
+    fn nvmlDeviceGetConfComputeMemSizeInfo(call, device: DeviceHandle, _memory: Out<'_, Bar1Memory>) {
+        call.gpu(device)?;
+        Err(Code::NOT_SUPPORTED)
+    }
+}
+
 /// Memory of a GPU, which needs privilege with MIG on, or of a MIG device's GPU instance.
 fn figures(call: &Call, device: DeviceHandle) -> Result<MemoryFigures, Code> {
     let target = call.target(device)?;

@@ -8,7 +8,7 @@ fn scenario() -> String {
          - {{at: 0s, start: {{pid: 7, on: [{{gpu: 0, gi: 1, sm: 40%}}]}}}}\n\
          - {{at: 10s, change: {{pid: 7, gpu: 0, sm: 80%}}}}\n\
          - {{at: 20s, wrong_echo: {{gpu: 0, metric: 3, for: 1s}}}}\n\
-         - {{at: 30s, destroy_instance: {{gpu: 0, gi: 1}}}}\n\
+         - {{at: 30s, stop: {{pid: 7}}}}\n- {{at: 30s, destroy_instance: {{gpu: 0, gi: 1}}}}\n\
          - {{at: 30s, create_instance: {{gpu: 0, profile: 3g.40gb, start: 0, gi: 1}}}}\n"
     )
 }

@@ -8,6 +8,7 @@ mod gpm;
 mod memory;
 mod mig;
 mod processes;
+mod real_time;
 mod replaying;
 mod robust;
 mod sim;

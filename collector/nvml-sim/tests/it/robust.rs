@@ -53,11 +53,10 @@ fn everything_clients_need_is_exported() {
     let exports = exports();
     let missing: Vec<&str> = MINIMUM.split_whitespace().filter(|name| !exports.contains(*name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
-    assert_eq!(
-        exports.contains("nvmlDeviceGetConfComputeMemSizeInfo"),
-        false,
-        "with it and no detail list, nvitop takes process records for 32 bytes long"
-    );
+    // With the first and without the second, nvitop takes process records for 32 bytes long.
+    for name in ["nvmlDeviceGetConfComputeMemSizeInfo", "nvmlDeviceGetRunningProcessDetailList"] {
+        assert!(exports.contains(name), "{name}");
+    }
 }
 
 #[test]
@@ -80,7 +79,7 @@ fn wrong_handles_and_null_pointers_are_codes_and_never_a_crash() {
         for name in exports().iter().filter(|name| takes_a_handle_first(name)) {
             for handle in handles {
                 let code = sim.call(name, [handle]);
-                assert!(code != UNKNOWN && code <= UNKNOWN, "{name} of {handle:x}: {code}");
+                assert!(code < UNKNOWN, "{name} of {handle:x}: {code}");
             }
             for handle in &handles[..4] {
                 assert_ne!(sim.call(name, [*handle]), SUCCESS, "{name} of {handle:x}");

@@ -37,6 +37,15 @@ pub(crate) struct Sim {
 
 /// Runs a test on a scenario, with a clock file at its start, in a process of its own.
 pub(crate) fn sim<F: FnOnce(&Sim)>(scenario: &str, test: F) {
+    run(scenario, "NVML_SIM_CLOCK", test);
+}
+
+/// The same on the machine's clock.
+pub(crate) fn sim_in_real_time<F: FnOnce(&Sim)>(scenario: &str, test: F) {
+    run(scenario, "NO_CLOCK", test);
+}
+
+fn run<F: FnOnce(&Sim)>(scenario: &str, clock: &str, test: F) {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return test(&Sim::load(Path::new(&folder)));
     }
@@ -50,7 +59,7 @@ pub(crate) fn sim<F: FnOnce(&Sim)>(scenario: &str, test: F) {
         .args([name, "--exact", "--nocapture"])
         .env(FOLDER, folder.path())
         .env("NVML_SIM_SCENARIO", at("scenario.yaml"))
-        .env("NVML_SIM_CLOCK", at("clock"))
+        .env(clock, at("clock"))
         .env("NVML_SIM_PROC", at("proc"))
         .env("NVML_SIM_RECORD", at("record"))
         .output()

@@ -67,7 +67,7 @@ fn rows_that_cannot_be_true_stand_beside_the_true_ones() {
 fn the_newer_list_has_the_same_rows_in_another_layout() {
     sim(&scenario(), |sim| {
         sim.init();
-        sim.set_ms(20_000);
+        sim.set_ms(25_000);
         let gpu = sim.gpu(0);
         let mut rows = [0_u64; 500];
         // Version and number, last seen, rows.
@@ -79,7 +79,7 @@ fn the_newer_list_has_the_same_rows_in_another_layout() {
         sim.ok(name, [gpu, address(&mut list)]);
         let words = halves(&rows);
         assert_eq!(list[0] >> 32, 2);
-        assert_eq!((rows[0], words[2], words[3]), (sim.world().stamp_us(20_000_000), 7, 50));
+        assert_eq!((rows[0], words[2], words[3]), (sim.world().stamp_us(25_000_000), 7, 50));
     });
 }
 

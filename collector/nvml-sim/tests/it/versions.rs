@@ -1,4 +1,6 @@
 use crate::sim::*;
+use gpuledger_nvml_sim::abi::fit;
+use gpuledger_nvml_sim::scenario::read;
 
 fn scenario(driver: &str) -> String {
     format!(
@@ -52,7 +54,7 @@ fn an_old_driver_has_only_the_old_functions() {
         assert_eq!(list("nvmlDeviceGetComputeRunningProcesses_v3"), FUNCTION_NOT_FOUND);
         assert_eq!(list("nvmlDeviceGetComputeRunningProcesses_v2"), SUCCESS);
         assert_eq!(list("nvmlDeviceGetComputeRunningProcesses"), SUCCESS);
-        assert_eq!((count, rows[2]), ([2], 8), "16 bytes a row");
+        assert_eq!((count, rows[2] & 0xffff_ffff), ([2], 8), "16 bytes a row");
         let mut memory = [0x0200_0028_u64, 0, 0, 0, 0];
         assert_eq!(sim.call("nvmlDeviceGetMemoryInfo_v2", [gpu, address(&mut memory)]), FUNCTION_NOT_FOUND);
         assert_eq!(
@@ -163,7 +165,7 @@ fn one_driver_writes_the_first_record_through_the_third_version() {
             "nvmlDeviceGetComputeRunningProcesses_v3",
             [sim.gpu(0), address(&mut count), address(&mut rows)],
         );
-        assert_eq!((rows[0], rows[2]), (7, 8));
+        assert_eq!([rows[0], rows[2]].map(|pid| pid & 0xffff_ffff), [7, 8]);
     });
 }
 
@@ -175,4 +177,30 @@ fn return_codes_have_the_texts_of_the_library() {
             assert_eq!(sim.error_text(code), text);
         }
     });
+}
+
+#[test]
+fn a_fitted_library_lacks_what_its_driver_lacks() {
+    let text =
+        scenario("535.54.03").replacen("gpus:", "missing_functions: [nvmlDeviceGetFanSpeed]\ngpus:", 1);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("libnvidia-ml.so.1");
+    let taken = fit(&library_path(), &read(&text, "s.yaml").unwrap(), &path).unwrap();
+    // SAFETY: the library is ours; its initialisers do nothing.
+    let library = unsafe { libloading::Library::new(&path) }.unwrap();
+    let has = |name: &str| {
+        // SAFETY: the symbol is looked for and never used.
+        unsafe { library.get::<usize>(name.as_bytes()) }.is_ok()
+    };
+    assert!(has("nvmlDeviceGetComputeRunningProcesses_v3") && has("nvmlDeviceGetConfComputeMemSizeInfo"));
+    for name in [
+        "nvmlDeviceGetRunningProcessDetailList",
+        "nvmlDeviceGetProcessesUtilizationInfo",
+        "nvmlDeviceGetTemperatureV",
+        "nvmlDeviceGetAccountingStats_v2",
+        "nvmlDeviceGetFanSpeed",
+    ] {
+        assert!(!has(name), "{name}");
+    }
+    assert_eq!(taken, 5);
 }

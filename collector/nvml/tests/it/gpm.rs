@@ -1,6 +1,6 @@
 //! Means by performance counters.
 
-use crate::sim::{Sim, h100, mig, node, on};
+use crate::sim::{NOTHING, Sim, h100, mig, node, on};
 use gpuledger_nvml::{Absent, GpmMean, Gpu, Ppm, Reading, Scope};
 
 const HALF: &str = "- {at: 0s, start: {pid: 10, on: [{gpu: 0, sm: 40%}]}}";
@@ -97,7 +97,7 @@ fn a_failed_sample_begins_anew() {
 #[test]
 fn models_and_drivers_without_counters_say_so() {
     let test = "gpm::models_and_drivers_without_counters_say_so";
-    on(test, &node("580.105.08", "a100-80", "[]"), |sim| {
+    on(test, &node("580.105.08", "a100-80", NOTHING), |sim| {
         let mut gpu = sim.gpu();
         assert_eq!(gpu.has_gpm(), Ok(false));
         assert!(gpu.gpm_mean(Scope::Device, 1, sim).is_err());

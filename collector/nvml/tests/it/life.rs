@@ -1,6 +1,6 @@
 //! Loading, the end, and beginning anew.
 
-use crate::sim::{Sim, h100, on};
+use crate::sim::{NOTHING, Sim, h100, on};
 use gpuledger_nvml::{Absent, Driver, LoadError, Nvml};
 use std::path::Path;
 use std::time::Duration;
@@ -38,17 +38,17 @@ fn a_library_without_a_driver_behind_it_says_why() {
 
 #[test]
 fn after_the_end_old_devices_answer_nothing_and_a_new_library_does() {
-    on("life::after_the_end_old_devices_answer_nothing_and_a_new_library_does", &h100("[]"), |sim| {
+    on("life::after_the_end_old_devices_answer_nothing_and_a_new_library_does", &h100(NOTHING), |sim| {
         let old = sim.nvml();
         let mut gpu = old.gpu(0).expect("a GPU");
         assert_eq!(gpu.gpm_mean(gpuledger_nvml::Scope::Device, 1, sim), Ok(None));
-        old.next_event(Duration::from_millis(1)).expect("events");
+        old.next_event(Duration::ZERO).expect("events");
         assert_eq!(old.shutdown(), Ok(()));
         assert_eq!(old.shutdown(), Ok(()));
         let new = sim.nvml();
         assert_eq!(gpu.power_mw(), Err(Absent::Uninitialized));
         assert_eq!(old.gpu_count(), Err(Absent::Uninitialized));
-        assert_eq!(old.next_event(Duration::from_millis(1)), Err(Absent::Uninitialized));
+        assert_eq!(old.next_event(Duration::ZERO), Err(Absent::Uninitialized));
         drop(gpu);
         assert_eq!(new.gpu_count(), Ok(1));
         assert!(new.gpu(0).expect("a GPU").power_mw().is_ok());
@@ -57,7 +57,7 @@ fn after_the_end_old_devices_answer_nothing_and_a_new_library_does() {
 
 #[test]
 fn a_device_outlives_the_driver_it_came_from() {
-    on("life::a_device_outlives_the_driver_it_came_from", &h100("[]"), |sim| {
+    on("life::a_device_outlives_the_driver_it_came_from", &h100(NOTHING), |sim| {
         let gpu = sim.gpu();
         assert!(gpu.power_mw().is_ok());
         drop(gpu);

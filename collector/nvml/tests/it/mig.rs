@@ -1,6 +1,6 @@
 //! MIG instances.
 
-use crate::sim::{h100, mig, on};
+use crate::sim::{NOTHING, h100, mig, on};
 use gpuledger_nvml::{Absent, MigInstance, Placement, Scope};
 
 const DRIVER: &str = "580.105.08";
@@ -152,7 +152,7 @@ fn an_instance_that_goes_while_they_are_read_is_left_out() {
 
 #[test]
 fn a_device_with_mig_off_has_no_instances() {
-    on("mig::a_device_with_mig_off_has_no_instances", &h100("[]"), |sim| {
+    on("mig::a_device_with_mig_off_has_no_instances", &h100(NOTHING), |sim| {
         assert_eq!(sim.gpu().instances(), Ok(vec![]));
     });
 }

@@ -1,6 +1,6 @@
 //! Process lists.
 
-use crate::sim::{GPU, Sim, h100, mig, node, on};
+use crate::sim::{GPU, NOTHING, Sim, h100, mig, node, on};
 use gpuledger_nvml::{Absent, ProcessKind, ProcessRow};
 
 fn pids(rows: &[ProcessRow]) -> Vec<u32> {
@@ -37,7 +37,7 @@ fn lists_are_one_list_with_each_process_once() {
 
 #[test]
 fn an_idle_device_has_no_processes() {
-    on("processes::an_idle_device_has_no_processes", &h100("[]"), |sim| {
+    on("processes::an_idle_device_has_no_processes", &h100(NOTHING), |sim| {
         assert_eq!(sim.gpu().processes(), Ok(vec![]));
     });
 }
@@ -48,6 +48,24 @@ fn a_list_longer_than_expected_is_read_whole() {
         (1..=100).map(|pid| format!("- {{at: 0s, start: {{pid: {pid}, on: [{{gpu: 0}}]}}}}\n")).collect();
     on("processes::a_list_longer_than_expected_is_read_whole", &h100(&timeline), |sim| {
         assert_eq!(pids(&sim.gpu().processes().expect("processes")), (1..=100).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_list_that_grows_while_it_is_read_is_read_whole() {
+    let started = |pids: std::ops::RangeInclusive<u32>, second: u32| -> String {
+        pids.map(|pid| format!("- {{at: {second}s, start: {{pid: {pid}, on: [{{gpu: 0}}]}}}}\n")).collect()
+    };
+    let delay =
+        "- {at: 0s, delay: {call: nvmlDeviceGetComputeRunningProcesses_v3, nth: 2, times: 1, by: 2s}}\n";
+    let timeline = started(1..=40, 0) + delay + &started(41..=300, 1);
+    on("processes::a_list_that_grows_while_it_is_read_is_read_whole", &h100(&timeline), |sim| {
+        assert_eq!(pids(&sim.gpu().processes().expect("processes")), (1..=300).collect::<Vec<_>>());
+        let calls = Sim::calls();
+        assert_eq!(
+            calls.lines().filter(|line| line.contains("nvmlDeviceGetComputeRunningProcesses_v3")).count(),
+            3
+        );
     });
 }
 

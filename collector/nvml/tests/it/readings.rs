@@ -1,11 +1,11 @@
 //! Readings of a whole device.
 
-use crate::sim::{GPU, Sim, h100, node, on};
+use crate::sim::{GPU, NOTHING, Sim, h100, node, on};
 use gpuledger_nvml::{Absent, Driver, MigMode, Scope};
 
 #[test]
 fn versions_and_identity_are_those_of_the_node() {
-    on("readings::versions_and_identity_are_those_of_the_node", &h100("[]"), |sim| {
+    on("readings::versions_and_identity_are_those_of_the_node", &h100(NOTHING), |sim| {
         let nvml = sim.nvml();
         let versions = nvml.versions().expect("versions");
         assert_eq!((versions.driver.as_str(), versions.cuda), ("580.105.08", 13_000));
@@ -70,7 +70,7 @@ fn errors_and_what_the_driver_wants_done_are_read() {
 
 #[test]
 fn a_field_an_older_driver_lacks_is_absent() {
-    on("readings::a_field_an_older_driver_lacks_is_absent", &node("535.129.03", "h100-80", "[]"), |sim| {
+    on("readings::a_field_an_older_driver_lacks_is_absent", &node("535.129.03", "h100-80", NOTHING), |sim| {
         assert!(sim.gpu().recovery_action().is_err());
     });
 }

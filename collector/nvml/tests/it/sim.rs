@@ -17,6 +17,9 @@ const START_US: i64 = 1_790_812_800_000_000;
 pub(crate) const GPU: &str = "GPU-11111111-0000-0000-0000-000000000001";
 pub(crate) const OTHER: &str = "GPU-22222222-0000-0000-0000-000000000002";
 
+/// A timeline on which nothing happens.
+pub(crate) const NOTHING: &str = "  []";
+
 /// Runs the case on the node of a scenario. `test` is the path of the test that calls this.
 pub(crate) fn on(test: &str, scenario: &str, case: impl FnOnce(&Sim)) {
     match std::env::var_os(FOLDER) {

@@ -1,6 +1,6 @@
 //! The utilisation rings and the gauge.
 
-use crate::sim::{Sim, h100, mig, on};
+use crate::sim::{NOTHING, Sim, h100, mig, on};
 use gpuledger_nvml::{Absent, Ppm};
 
 const BUSY: &str = "- {at: 0s, start: {pid: 10, on: [{gpu: 0, sm: 40%}]}}\n- {at: 0s, start: {pid: 11, on: [{gpu: 0, sm: 20%}]}}";
@@ -24,7 +24,7 @@ fn busy_processes_have_rows_after_the_asked_instant_only() {
 
 #[test]
 fn an_idle_device_has_empty_rings() {
-    on("utilization::an_idle_device_has_empty_rings", &h100("[]"), |sim| {
+    on("utilization::an_idle_device_has_empty_rings", &h100(NOTHING), |sim| {
         let gpu = sim.gpu();
         sim.at_ms(5_000);
         assert_eq!(gpu.process_utilization(0), Ok(vec![]));

@@ -66,13 +66,27 @@ fn counters_that_need_a_privilege_give_way_to_samples() {
 }
 
 #[test]
-fn a_rung_that_failed_for_a_passing_reason_is_tried_again() {
-    let mut rig = Rig::new(Script { errors: [("has_gpm", Absent::Unknown)].into(), ..script() });
-    let report = rig.run(0, 5);
-    assert_eq!(report.view.unwrap().ladder.unwrap().rung(Want::DeviceSm), Rung::DeviceSamples);
+fn a_reason_that_may_pass_is_no_reason_to_guess() {
+    let errors = [("process_utilization", Absent::Unknown)].into();
+    let mut rig = Rig::new(Script { errors, ..script() });
+    rig.run(0, 24);
+    let process = rig.process(10, 7);
+    assert_eq!(process.sm_active_us, None);
+    assert_eq!(label(&process.quality, "sm_active_us"), "unavailable(unknown)");
+    let probes = rig.world.calls("has_gpm");
+    assert_eq!(probes, 4, "at first, when it failed in a cycle, and with the slow readings at 10 and 20");
     rig.world.edit(|script| script.errors.clear());
-    let report = rig.at(10 * S);
-    assert_eq!(report.view.unwrap().ladder.unwrap().rung(Want::DeviceSm), Rung::Gpm);
+    rig.run(25, 44);
+    assert_eq!(label(&rig.process(30, 7).quality, "sm_active_us"), "driver_sampled");
+}
+
+#[test]
+fn accounting_that_is_turned_on_is_used_within_minutes() {
+    let mut rig = Rig::new(script());
+    rig.run(0, 5);
+    rig.world.edit(|script| script.is_accounting = Ok(true));
+    let report = rig.run(6, 310);
+    assert_eq!(report.view.unwrap().ladder.unwrap().rung(Want::ProcessSm), Rung::Accounting);
 }
 
 #[test]

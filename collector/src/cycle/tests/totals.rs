@@ -1,17 +1,17 @@
 //! Random scripts against their truth.
 
-use super::world::{BOOT_US, Job, S, Script, busy, job};
+use super::world::{BOOT_US, Job, S, Script, Slot, busy, job, slot};
 use super::{Rig, SamplerSettings};
-use gpuledger_nvml::{Absent, Scope};
+use gpuledger_nvml::{Absent, MigMode, Scope};
 use proptest::prelude::*;
 
 fn a_job() -> impl Strategy<Value = Job> {
-    (1..6_u32, 0..90_000_000_u64, 1..60_000_000_u64, 0..=30_u64, 1..50_u64).prop_map(
-        |(pid, from, length, tenth, memory)| Job {
+    (1..6_u32, 0..90_000_000_u64, 1..60_000_000_u64, 0..=19_u64, 1..50_u64).prop_map(
+        |(pid, from, length, percent, memory)| Job {
             from,
             to: from + length,
             memory: Some(memory * 1_000_000_000),
-            ..job(pid, 0, 0, tenth * 10_000)
+            ..job(pid, 0, 0, percent * 10_000)
         },
     )
 }
@@ -119,6 +119,57 @@ proptest! {
             let life = of.to.min(100 * S) - of.from.min(100 * S);
             let most = i128::from(of.memory.unwrap()) * i128::from(life + 2 * S);
             prop_assert!(figures.byte_us <= most, "{pid}: {} of {most}", figures.byte_us);
+        }
+    }
+}
+
+/// Instances on two places, one after the other on each, under ids and UUIDs that come back; half of them with a process.
+fn layouts() -> impl Strategy<Value = (Vec<Slot>, Vec<Job>)> {
+    let life = (0..20_000_000_u64, 200_000..25_000_000_u64, any::<bool>(), 0..=100_u64);
+    prop::collection::vec((0..2_u32, life), 0..12).prop_map(|lives| {
+        let (mut slots, mut jobs, mut free) = (Vec::new(), Vec::new(), [0, 0]);
+        for (pid, (place, (pause, length, is_used, percent))) in (1..).zip(lives) {
+            let at = usize::try_from(place).unwrap();
+            let from = free[at] + pause;
+            free[at] = from + length;
+            slots.push(Slot { from, to: from + length, ..slot(place, 0, place * 4, 0, 0) });
+            let instance = is_used.then_some((place, 0));
+            let one = Job { from, to: from + length, instance, ..job(pid, 0, 0, percent * 10_000) };
+            jobs.extend(is_used.then_some(one));
+        }
+        (slots, jobs)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Instances come and go under the same names: each place is told no more than what happened there, and covers no more than the
+    /// instances' lives.
+    #[test]
+    fn no_instance_inherits_from_the_one_before((slots, jobs) in layouts(), phase in 0..S, torn in 0..80_u64) {
+        let mig = MigMode::On { turns_off: false };
+        let mut rig = Rig::new(Script { mig, gpm: Ok(true), slots, jobs, ..Script::default() });
+        for second in 0..100 {
+            let t = second * S + phase;
+            rig.world.edit(|script| script.torn_to = (second == torn).then_some(t + S / 2));
+            rig.at(t);
+        }
+        rig.flush();
+        let script = rig.script();
+        let sum = rig.sum();
+        for place in [0, 1_u8] {
+            let figures = sum.units.get(&Some(place * 4)).copied().unwrap_or_default();
+            let truth = script.busy(Scope::GpuInstance(place.into()), 0, 100 * S) / 1_000_000;
+            prop_assert!(figures.sm_us <= i64::try_from(truth).unwrap() + 1, "{figures:?} of {truth}");
+            let on = |slot: &&Slot| slot.device.gpu_instance == u32::from(place);
+            let lived: u64 = script.slots.iter().filter(on).map(|slot| slot.to.min(100 * S).saturating_sub(slot.from)).sum();
+            prop_assert!(figures.covered_us <= i64::try_from(lived).unwrap(), "{figures:?} of {lived}");
+        }
+        for ((pid, _), figures) in &sum.processes {
+            let of = script.jobs.iter().find(|job| i64::from(job.pid) == *pid).unwrap();
+            let truth = i64::try_from(busy(of, 0, 100 * S) / 1_000_000).unwrap();
+            prop_assert!(figures.sm_us <= truth + 1, "{pid}: {figures:?} of {truth}");
         }
     }
 }

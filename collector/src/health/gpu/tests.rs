@@ -93,9 +93,11 @@ fn an_unknown_xid_ends_with_the_first_good_cycle_that_is_not_too_fresh() {
     assert_eq!(said(&health.on(read(None), at(12))), ok(12));
 }
 
+type Act = fn(&mut GpuHealth) -> Verdict;
+
 #[test]
 fn a_hardware_xid_outlasts_good_cycles_until_something_proves_a_repair() {
-    let proofs: [(&str, fn(&mut GpuHealth) -> Verdict); 4] = [
+    let proofs: [(&str, Act); 4] = [
         ("the driver wants nothing", |health| health.on(read(Some(Recovery::Nothing)), at(100))),
         ("the energy counter began anew", |health| {
             health.on(Signal::Read { recovery: None, energy_mj: Some(3) }, at(100))

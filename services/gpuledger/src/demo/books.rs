@@ -19,7 +19,7 @@ use gpuledger_storage::Db;
 use std::collections::BTreeMap;
 
 /// Rows of a table before it is cut.
-const MOST_ROWS: usize = 15;
+const MOST_ROWS: usize = 24;
 /// Rows that are left of one that was cut.
 const ROWS_OF_MANY: usize = 10;
 /// Columns of a whole bar.

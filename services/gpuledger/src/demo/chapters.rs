@@ -64,7 +64,9 @@ impl Stage {
             "    2 collectors on simulated NVML, a sample each {SAMPLE_SECONDS} s and a window each {WINDOW_SECONDS} s of the day"
         ));
 
+        let step = screen.step("posting every hour");
         horizon::advance(&self.db, self.now).await?;
+        step.done("posted every hour of the day: journals of each GPU, spans of each allocation");
         let before = Standing::load(&self.db).await?.billed("bolt", window);
         let both = [on_time.as_path(), too_late.as_path()];
         let what = "the allocator's events again, and a release that came six hours late";

@@ -5,30 +5,23 @@ use super::day::events::ALLOCATOR;
 use super::day::fleet::NODES;
 use super::day::{MIDNIGHT, OVER};
 use super::day_clock::DayClock;
+use super::intake::Intake;
 use super::nodes::Nodes;
-use super::screen::{Screen, Step};
+use super::screen::Screen;
 use super::way::Way;
 use crate::commands::publish::record_of;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use gpuledger_domain::time::{HOUR_US, Instant, MINUTE_US};
-use gpuledger_ledger::inbox;
-use gpuledger_ledger::serve::{LedgerSettings, serve};
+use gpuledger_ledger::batch::Tally;
 use gpuledger_messaging::{MessagingError, Producer, ProducerSettings};
-use gpuledger_storage::telemetry::{count_staged, gaps};
-use gpuledger_storage::{Db, facts, parked};
-use gpuledger_telemetry::health::Health;
-use gpuledger_telemetry::metrics::Metrics;
-use gpuledger_telemetry::shutdown::Shutdown;
+use gpuledger_storage::telemetry::gaps;
+use gpuledger_storage::{Db, parked};
 use gpuledger_wire::{Event, encode_structured};
 use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How often the demo looks how far everybody has come.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How long the ledger may take to read what was sent, once everything is sent.
-const PATIENCE: Duration = Duration::from_secs(180);
-/// How long services may take to end.
-const DEADLINE: Duration = Duration::from_secs(25);
 /// How long the producer may take to let go.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(30);
 /// Columns of the day's bar.
@@ -48,86 +41,46 @@ pub(crate) struct Day<'a> {
     pub(crate) way: &'a Way,
 }
 
-/// What came in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Came {
-    /// Telemetry windows.
-    pub(crate) windows: i64,
-    /// Facts that were accepted.
-    pub(crate) facts: i64,
-}
-
 impl Day<'_> {
     /// Lives it: the allocator says each of `events` when its time has come.
     ///
     /// # Errors
-    /// A collector that ends badly, a service, the brokers, the database, or something that never arrives.
-    pub(crate) async fn live(&self, mut nodes: Nodes, events: Vec<Event>) -> Result<Came> {
+    /// A collector that ends badly, the brokers, the database, or something that never arrives.
+    pub(crate) async fn live(&self, mut nodes: Nodes, events: Vec<Event>) -> Result<()> {
         let step = self.screen.step("the day begins");
-        let shutdown = Shutdown::default();
-        self.start_ledger(&shutdown)?;
+        let intake = Intake::start(self.db, self.way, self.clock.shared());
         let allocator = Allocator::new(self)?;
         let mut to_say = VecDeque::from(events);
         while nodes.run_on()? {
             allocator.say(&mut to_say, self.clock.now()).await?;
-            step.tell(self.how_far().await?);
+            step.tell(self.how_far(&intake));
             tokio::time::sleep(LOOK_EVERY).await;
         }
         self.clock.move_to(OVER);
         allocator.say(&mut to_say, OVER).await?;
         allocator.close().await?;
-        self.until_read(&step, &shutdown).await?;
-        let came = self.came().await?;
+        let tally =
+            intake.end(|tally| step.tell(format!("{} windows are in the ledger", tally.windows))).await?;
+        self.check(tally).await?;
         step.done(&format!(
-            "lived through the day: {} telemetry windows and {} facts are in the ledger, none is missing",
-            came.windows, came.facts
+            "lived through the day: {} windows of telemetry, {} facts; none is missing",
+            tally.windows, tally.accepted
         ));
-        Ok(came)
-    }
-
-    fn start_ledger(&self, shutdown: &Shutdown) -> Result<()> {
-        let ledger = LedgerSettings {
-            db: self.db.clone(),
-            kafka: self.way.consumed(),
-            clock: self.clock.shared(),
-            health: Health::default(),
-            metrics: Metrics::new(env!("CARGO_PKG_VERSION"))?,
-        };
-        Ok(serve(ledger, shutdown)?)
-    }
-
-    async fn how_far(&self) -> Result<String> {
-        let windows = count_staged(&mut *self.db.snapshot().await?).await?;
-        Ok(format!("{}  {windows} telemetry windows in the ledger", day_bar(self.clock.slowest())))
-    }
-
-    /// Waits until the ledger has read everything, and lets it rest.
-    async fn until_read(&self, step: &Step, shutdown: &Shutdown) -> Result<()> {
-        let reading = async {
-            while !shutdown.token().is_cancelled() && !self.way.is_read(self.db).await? {
-                step.tell(self.how_far().await?);
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
-            anyhow::Ok(())
-        };
-        tokio::time::timeout(PATIENCE, reading).await.context("the ledger does not read on")??;
-        ensure!(!shutdown.token().is_cancelled(), "the ledger ended before the day was over");
-        shutdown.begin();
-        shutdown.wait(DEADLINE).await?;
-        // Nobody else takes from the inbox now: what is left is all there is.
-        while inbox::drain(self.db, self.clock.now()).await?.is_some() {}
         Ok(())
     }
 
-    /// Counts what came, and looks for what did not.
-    async fn came(&self) -> Result<Came> {
+    fn how_far(&self, intake: &Intake) -> String {
+        format!("{}  {} windows are in the ledger", day_bar(self.clock.slowest()), intake.tally().windows)
+    }
+
+    /// Looks for what did not come, and for what came and was not accepted.
+    async fn check(&self, tally: Tally) -> Result<()> {
         let mut tx = self.db.snapshot().await?;
         let missing = gaps(&mut tx).await?;
         ensure!(missing.is_empty(), "telemetry is missing: {missing:?}");
         let parked = parked::count_open(&mut tx).await?;
-        ensure!(parked.is_empty(), "events were not accepted: {parked:?}");
-        let windows = count_staged(&mut tx).await?;
-        Ok(Came { windows, facts: facts::digest_all(&mut tx).await?.count })
+        ensure!(parked.is_empty() && tally.parked == 0, "events were not accepted: {parked:?}");
+        Ok(())
     }
 }
 

@@ -9,11 +9,14 @@ use gpuledger_storage::{Db, offsets};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Starts the broker of a checkout, or says where it is.
 const SCRIPT: &str = "deploy/local/kafka.sh";
 /// The ledger's name in its group: the topics are the demo's own, so that nobody else has the group.
 const GROUP: &str = "gpuledger-ledger";
+/// How long a batch gathers what comes: fewer and larger transactions.
+const BATCH_WAIT: Duration = Duration::from_secs(1);
 /// What the ledger reads.
 const READ: [Topic; 4] = [Topic::Facts, Topic::Telemetry, Topic::Work, Topic::Signals];
 
@@ -90,7 +93,9 @@ impl Way {
     pub(crate) fn consumed(&self) -> Option<(KafkaSettings, ConsumerSettings)> {
         let Self::Kafka(kafka) = self else { return None };
         let topics = READ.map(|topic| kafka.topic(topic)).to_vec();
-        Some((KafkaSettings::clone(kafka), ConsumerSettings::new(GROUP, "demo", topics)))
+        let mut settings = ConsumerSettings::new(GROUP, "demo", topics);
+        settings.batch.wait = BATCH_WAIT;
+        Some((KafkaSettings::clone(kafka), settings))
     }
 
     /// Whether the ledger has read everything that was sent. By HTTP nobody knows before the ledger rests.

@@ -124,7 +124,7 @@ pub(crate) const REQUESTS: [Request; 19] = [
     pod("bolt-embed", "bolt", Instance(H100, "3g.40gb"), Training, at(6, 0), 10),
     pod("cora-search", "cora", Share(H100, 4), Serving, at(8, 0), 8),
     pod("cora-notebook", "cora", Instance(A100, "1g.10gb"), Notebook, at(9, 0), 9),
-    // Seven eighths of a day nobody else could use it, and nothing ever ran on it.
+    // Held for six hours, and nothing ever ran on it.
     pod("cora-parked", "cora", Whole(H100, 1), Nothing, at(10, 30), 6),
     Request {
         project: Some("speech"),

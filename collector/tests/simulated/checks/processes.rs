@@ -1,0 +1,390 @@
+//! Readings of processes.
+
+use super::{Findings, PERIOD_US, Slot, count, label, place, plain, slots, word};
+use crate::node::Outing;
+use crate::oracle::{
+    Place, Spans, Who, busy, busy_of, contexts, disturbed, everybody, gone, listed, memory_moves_of,
+    memory_of, memory_unknown_of, revoked,
+};
+use gpuledger_nvml_sim::scenario::{Leaves, Namespace};
+use gpuledger_nvml_sim::world::Context;
+use gpuledger_wire::bodies::ProcessReading;
+use std::collections::BTreeMap;
+
+/// What is seen once is held for two periods at most.
+const HELD_US: u64 = 2 * PERIOD_US;
+
+pub(super) fn check(outing: &Outing, findings: &mut Findings) {
+    let mut wholes: BTreeMap<Who, Whole> = BTreeMap::new();
+    for (slot, window) in slots(outing) {
+        let mut rows: BTreeMap<Who, Vec<&ProcessReading>> = BTreeMap::new();
+        for row in &window.processes {
+            rows.entry(who(outing, row)).or_default().push(row);
+        }
+        for (who, rows) in &rows {
+            let contexts = contexts(&outing.world, *who);
+            let process = Process { outing, slot: &slot, who: *who, rows, contexts: &contexts };
+            process.check(findings);
+            wholes.entry(*who).or_default().add(&process);
+        }
+        sums(outing, &slot, &rows, findings);
+        complete(outing, &slot, &rows, findings);
+    }
+    for (who, whole) in &wholes {
+        whole.check(outing, *who, findings);
+    }
+    count_cases(outing, findings);
+}
+
+fn who(outing: &Outing, row: &ProcessReading) -> Who {
+    let pid = u32::try_from(row.pid.get()).unwrap_or(u32::MAX);
+    Who { place: place(outing, &row.gpu, row.placement), pid, started_us: row.started_at.get().as_micros() }
+}
+
+/// All rows of one process on one unit in one window: more than one where the unit came and went.
+struct Process<'a> {
+    outing: &'a Outing,
+    slot: &'a Slot,
+    who: Who,
+    rows: &'a [&'a ProcessReading],
+    contexts: &'a [(usize, &'a Context)],
+}
+
+impl Process<'_> {
+    fn name(&self) -> String {
+        let Who { place, pid, .. } = self.who;
+        format!("{}, PID {pid} on GPU {} {:?}", self.slot.name, place.gpu, place.slices)
+    }
+
+    fn lived(&self) -> Spans {
+        self.slot.times.and(&listed(self.contexts))
+    }
+
+    fn is_disturbed(&self) -> bool {
+        self.slot
+            .times
+            .widened(5 * PERIOD_US, 5 * PERIOD_US)
+            .meets(&disturbed(&self.outing.world, self.who.place.gpu))
+    }
+
+    /// How far the last look may lie back: a period, or what it is held for where one may have failed.
+    fn held_us(&self) -> u64 {
+        if self.is_disturbed() { HELD_US } else { PERIOD_US }
+    }
+
+    fn covered_us(&self) -> u64 {
+        self.rows.iter().map(|row| count(row.covered_us)).sum()
+    }
+
+    fn check(&self, findings: &mut Findings) {
+        let name = self.name();
+        findings.check(!self.contexts.is_empty(), || {
+            format!("{name}: there was no such process, started at {}", self.who.started_us)
+        });
+        if self.contexts.is_empty() {
+            return;
+        }
+        findings.check(self.slot.times.widened(self.held_us(), 0).meets(&listed(self.contexts)), || {
+            format!("{name}: it did not live then")
+        });
+        let world = &self.outing.world;
+        let in_container = world.scenario().namespace == Namespace::Container;
+        findings.check(!in_container, || format!("{name}: attributed from a container"));
+        for row in self.rows {
+            label(
+                findings,
+                &name,
+                "sm_active_us",
+                word(&row.quality, "sm_active_us"),
+                row.sm_active_us.is_some(),
+            );
+            label(
+                findings,
+                &name,
+                "memory_byte_us",
+                word(&row.quality, "memory_byte_us"),
+                row.memory_byte_us.is_some(),
+            );
+        }
+        self.coverage(findings);
+        self.sm(findings);
+        self.memory(findings);
+    }
+
+    fn coverage(&self, findings: &mut Findings) {
+        let (lived_us, covered_us) = (self.lived().length_us(), self.covered_us());
+        // Where only memory tells of it: what was seen holds until the next look, which shows that it is gone.
+        let only_memory = self.rows.iter().all(|row| row.sm_active_us.is_none());
+        let ends_here =
+            self.slot.times.widened(self.held_us(), 0).pieces().iter().any(|(from, to)| {
+                listed(self.contexts).pieces().iter().any(|(_, end)| from < end && end < to)
+            });
+        let over_us = if only_memory && ends_here { self.held_us() } else { 0 };
+        findings.check(covered_us <= lived_us + over_us, || {
+            format!("{}: covers {covered_us} us, lived {lived_us}", self.name())
+        });
+        findings
+            .check(covered_us <= self.slot.length_us, || format!("{}: covers {covered_us} us", self.name()));
+        let gone = self.lived().minus(&gone(&self.outing.world, self.who.place.gpu)).length_us();
+        findings.check(covered_us <= gone + over_us, || {
+            format!("{}: covers time of a device that was gone", self.name())
+        });
+    }
+
+    fn sm(&self, findings: &mut Findings) {
+        let valued: Vec<&&ProcessReading> =
+            self.rows.iter().filter(|row| row.sm_active_us.is_some()).collect();
+        let told: u128 =
+            valued.iter().filter_map(|row| row.sm_active_us).map(|us| u128::from(count(us))).sum();
+        let covered_us: u64 = valued.iter().map(|row| count(row.covered_us)).sum();
+        let Some(first) = valued.first() else { return };
+        let (world, lived) = (&self.outing.world, self.lived());
+        let truth = busy_of(self.contexts, &lived) / 1_000_000;
+        let unit = busy(world, self.who.place, &lived) / 1_000_000;
+        let uncovered = u128::from(lived.length_us().saturating_sub(covered_us));
+        let label = word(&first.quality, "sm_active_us").map_or("", |label| label.as_str());
+        let length = u128::from(lived.length_us());
+        let edges = 2 * u128::from(self.held_us());
+        let (most, tolerance, is_both_ways) = match label {
+            "driver_sampled" | "derived_share(sampled)" => {
+                (truth, length / 200 + self.near_load(edges), true)
+            }
+            "driver_sampled(scaled)" => (truth, length / 50 + self.near_load(edges), false),
+            "derived_share(sole_process)" => (unit, length / 200 + self.near_load(edges), false),
+            "derived_share(equal)" => (unit, length / 200 + edges, false),
+            _ => (truth, truth / 200 + self.near_load(2 * u128::from(10 * PERIOD_US)), true),
+        };
+        findings.check(told <= most + tolerance, || {
+            format!(
+                "{}: busy for {told} us by {label}, truly {truth}, its unit {unit}, tolerance {tolerance}",
+                self.name()
+            )
+        });
+        findings.check(!is_both_ways || told + tolerance + uncovered >= truth, || {
+            format!(
+                "{}: busy for {told} us by {label} in {covered_us}, truly {truth}, tolerance {tolerance}",
+                self.name()
+            )
+        });
+        findings.case(case_of(label), 1);
+    }
+
+    /// What a reading spread over an edge of the window, or of its life, may carry over it: nothing while its load is one and the same around them.
+    fn near_load(&self, most_us: u128) -> u128 {
+        let reach_us = if matches!(plain(word(&self.rows[0].quality, "sm_active_us")), "driver_counter") {
+            11 * PERIOD_US
+        } else {
+            3 * PERIOD_US
+        };
+        let lived = self.lived();
+        let edges = lived.pieces().iter().flat_map(|(from, to)| [*from, *to]);
+        edges.map(|edge| carried(self.contexts, edge, reach_us)).sum::<u128>().min(most_us)
+    }
+
+    fn memory(&self, findings: &mut Findings) {
+        let valued: Vec<&&ProcessReading> =
+            self.rows.iter().filter(|row| row.memory_byte_us.is_some()).collect();
+        let (world, lived) = (&self.outing.world, self.lived());
+        let gpu = self.who.place.gpu;
+        let unknown = memory_unknown_of(world, gpu, self.contexts);
+        let was_seen = self.slot.times.widened(self.held_us(), 0);
+        if unknown.contains(&was_seen.and(&listed(self.contexts))) {
+            findings.check(valued.is_empty(), || format!("{}: memory that NVML did not tell", self.name()));
+        }
+        if valued.is_empty() {
+            return;
+        }
+        let told: u128 = valued.iter().filter_map(|row| u128::try_from(row.memory_byte_us?.get()).ok()).sum();
+        let covered_us: u64 = valued.iter().map(|row| count(row.covered_us)).sum();
+        let truth = memory_of(self.contexts, &lived);
+        let held_us = self.held_us();
+        let (moved, most) = memory_moves_of(world, gpu, self.contexts, &self.slot.times.widened(held_us, 1));
+        let tolerance = moved * u128::from(held_us);
+        let uncovered = u128::from(lived.length_us().saturating_sub(covered_us)) * u128::from(most);
+        let untold = u128::from(lived.and(&unknown).length_us()) * u128::from(most);
+        findings.check(told <= truth + tolerance, || {
+            format!("{}: {told} byte us, truly {truth}, tolerance {tolerance}", self.name())
+        });
+        findings.check(told + tolerance + uncovered + untold >= truth, || {
+            format!(
+                "{}: {told} byte us in {covered_us} us, truly {truth}, tolerance {tolerance}",
+                self.name()
+            )
+        });
+    }
+}
+
+/// How much busy time of a process may have been carried over an instant by a reading of so long at most.
+fn carried(contexts: &[(usize, &Context)], edge_us: u64, reach_us: u64) -> u128 {
+    let step_us = PERIOD_US / 2;
+    let busy = |from: u64, to: u64| busy_of(contexts, &Spans::one(from, to)) / 1_000_000;
+    let mut worst = 0;
+    for before in 1..=reach_us / step_us {
+        let from = edge_us.saturating_sub(before * step_us);
+        for after in 1..=(reach_us / step_us).saturating_sub(before) {
+            let to = edge_us + after * step_us;
+            let spread = busy(from, to) * u128::from(edge_us - from) / u128::from(to - from);
+            worst = worst.max(spread.abs_diff(busy(from, edge_us)));
+        }
+    }
+    worst + worst / 4
+}
+
+/// The parts of one unit are not more than the unit.
+fn sums(outing: &Outing, slot: &Slot, rows: &BTreeMap<Who, Vec<&ProcessReading>>, findings: &mut Findings) {
+    let mut told: BTreeMap<Place, (u128, u128)> = BTreeMap::new();
+    for (who, rows) in rows {
+        let sm: u128 = rows.iter().filter_map(|row| row.sm_active_us).map(|us| u128::from(count(us))).sum();
+        let (sum, processes) = told.entry(who.place).or_default();
+        *sum += sm;
+        *processes += 1;
+    }
+    for (place, (sum, processes)) in told {
+        let truth = busy(&outing.world, place, &slot.times) / 1_000_000;
+        // Whole per cents of each, and a reading at each edge of the window.
+        let tolerance = processes * u128::from(slot.length_us) / 200 + 2 * u128::from(PERIOD_US);
+        findings.check(sum <= truth + tolerance, || {
+            format!(
+                "{}: processes of GPU {} {:?} were busy for {sum} us, the unit for {truth}",
+                slot.name, place.gpu, place.slices
+            )
+        });
+    }
+}
+
+/// Every process that lived through a quiet window has a row, and is covered but for its edges.
+fn complete(
+    outing: &Outing,
+    slot: &Slot,
+    rows: &BTreeMap<Who, Vec<&ProcessReading>>,
+    findings: &mut Findings,
+) {
+    let world = &outing.world;
+    if world.scenario().namespace == Namespace::Container {
+        return;
+    }
+    for who in everybody(world).into_iter().filter(|who| slot.is_quiet(outing, who.place.gpu)) {
+        let contexts = contexts(world, who);
+        let listed = listed(&contexts).and(&in_procfs(outing, &contexts));
+        let lived = slot.times.and(&listed);
+        let is_throughout = listed.contains(&slot.times.widened(2 * PERIOD_US, 2 * PERIOD_US));
+        let may_be_placed = who.place.slices.is_none()
+            || world.scenario().privilege == gpuledger_nvml_sim::scenario::Privilege::Root;
+        if lived.is_empty() || !may_be_placed {
+            continue;
+        }
+        let covered_us: u64 = rows.get(&who).into_iter().flatten().map(|row| count(row.covered_us)).sum();
+        let unknown_us =
+            lived.and(&memory_unknown_of(world, who.place.gpu, &contexts).widened(0, PERIOD_US)).length_us();
+        let edges_us = if is_throughout && !slot.is_last { 0 } else { 4 * PERIOD_US };
+        findings.check(!is_throughout || rows.contains_key(&who), || {
+            format!(
+                "{}: PID {} on GPU {} {:?} is missing",
+                slot.name, who.pid, who.place.gpu, who.place.slices
+            )
+        });
+        findings.check(covered_us + edges_us + unknown_us >= lived.length_us(), || {
+            format!(
+                "{}: PID {} on GPU {} {:?}: covers {covered_us} of {} us, and nothing stood in the way",
+                slot.name,
+                who.pid,
+                who.place.gpu,
+                who.place.slices,
+                lived.length_us()
+            )
+        });
+    }
+}
+
+/// When `/proc` had entries of the processes.
+fn in_procfs(outing: &Outing, contexts: &[(usize, &Context)]) -> Spans {
+    let world = &outing.world;
+    let pieces = contexts.iter().filter_map(|(_, context)| {
+        let process = world.process(context.process);
+        let until_us = match process.leaves {
+            Leaves::Zombie | Leaves::Stuck => process.reaped_us,
+            Leaves::Nothing | Leaves::Rows => process.until_us,
+        };
+        (!process.has_no_proc).then_some((process.from_us, until_us))
+    });
+    Spans::new(pieces.collect())
+}
+
+/// A process over all of the run.
+#[derive(Debug, Default)]
+struct Whole {
+    told: u128,
+    covered_us: u64,
+    is_counter: bool,
+    rows: u64,
+}
+
+impl Whole {
+    fn add(&mut self, process: &Process<'_>) {
+        for row in process.rows {
+            let is_counter = plain(word(&row.quality, "sm_active_us")) == "driver_counter";
+            self.is_counter = is_counter && (self.is_counter || self.rows == 0);
+            self.told += row.sm_active_us.map_or(0, |us| u128::from(count(us)));
+            self.covered_us += count(row.covered_us);
+            self.rows += 1;
+        }
+    }
+
+    /// Counters of the driver tell of all of a life, but for the samples in which it began and ended.
+    fn check(&self, outing: &Outing, who: Who, findings: &mut Findings) {
+        let contexts = contexts(&outing.world, who);
+        let lived = Spans::one(0, outing.until_us).and(&listed(&contexts));
+        let is_quiet =
+            !lived.widened(20 * PERIOD_US, 20 * PERIOD_US).meets(&disturbed(&outing.world, who.place.gpu));
+        if !self.is_counter
+            || !is_quiet
+            || lived.pieces().first().is_none_or(|(from, _)| *from < 2 * PERIOD_US)
+        {
+            return;
+        }
+        let truth = busy_of(&contexts, &lived) / 1_000_000;
+        let edges = carried(&contexts, lived.pieces()[0].0, 2 * PERIOD_US)
+            + carried(&contexts, lived.pieces()[0].1, 2 * PERIOD_US);
+        // Nothing was told of the time after the last reading before the end of the run.
+        let ends_us = lived.pieces().last().map_or(0, |(_, to)| *to);
+        let unread = if ends_us + PERIOD_US >= outing.until_us { u128::from(10 * PERIOD_US) } else { 0 };
+        let tolerance = truth / 200 + edges + unread + u128::from(self.rows);
+        findings.check(self.told.abs_diff(truth) <= tolerance, || {
+            format!("PID {} on GPU {}: busy for {} us by counters over its life, truly {truth}, tolerance {tolerance}", who.pid, who.place.gpu, self.told)
+        });
+        findings.case("lives of processes by counters within 0.5 %", 1);
+    }
+}
+
+fn case_of(label: &str) -> &'static str {
+    match label {
+        "driver_sampled" => "process windows by driver_sampled",
+        "driver_counter" => "process windows by driver_counter",
+        "driver_counter(shared_unverified)" => "process windows by driver_counter(shared_unverified)",
+        "derived_share(sole_process)" => "process windows by derived_share(sole_process)",
+        "derived_share(equal)" => "process windows by derived_share(equal)",
+        "derived_share(sampled)" => "process windows by derived_share(sampled)",
+        _ => "process windows by another label",
+    }
+}
+
+fn count_cases(outing: &Outing, findings: &mut Findings) {
+    let world = &outing.world;
+    let mut lives: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+    for process in world.processes() {
+        lives.entry(process.pid).or_default().push((process.from_us, process.until_us));
+        let left = u64::from(process.reaped_us > process.until_us && process.leaves != Leaves::Nothing);
+        findings.case("memory held by a dead process", left);
+        findings.case("processes without an entry in /proc", u64::from(process.has_no_proc));
+    }
+    for lives in lives.values() {
+        let fast = lives.windows(2).filter(|pair| pair[1].0.saturating_sub(pair[0].1) <= PERIOD_US).count();
+        findings.case("a PID reused", u64::try_from(lives.len() - 1).unwrap_or(0));
+        findings.case("a PID reused within a period", u64::try_from(fast).unwrap_or(0));
+    }
+    let short =
+        world.contexts().iter().filter(|it| it.gone_us.saturating_sub(it.from_us) < PERIOD_US).count();
+    findings.case("processes shorter than a period", u64::try_from(short).unwrap_or(0));
+    let revoked = (0..world.gpu_count()).map(|gpu| revoked(world, gpu).pieces().len()).sum::<usize>();
+    findings.case("GPUs to which access was revoked", u64::try_from(revoked).unwrap_or(0));
+}

@@ -1,0 +1,349 @@
+//! Readings of GPUs and MIG instances.
+
+use super::{Findings, PERIOD_US, Slot, count, label, place, plain, slots, word};
+use crate::node::Outing;
+use crate::oracle::{
+    Place, Spans, busy, disturbed, gone, life, lives, memory, memory_moves, places, revoked,
+};
+use gpuledger_nvml_sim::scenario::Privilege;
+use gpuledger_wire::bodies::UnitReading;
+use std::collections::BTreeMap;
+
+const MIB: u64 = 1 << 20;
+/// What is seen once is held for two periods at most.
+const HELD_US: u64 = 2 * PERIOD_US;
+
+pub(super) fn check(outing: &Outing, findings: &mut Findings) {
+    let mut stretches: BTreeMap<Place, Stretch> = BTreeMap::new();
+    for (slot, window) in slots(outing) {
+        let mut rows: BTreeMap<Place, Vec<&UnitReading>> = BTreeMap::new();
+        for unit in &window.units {
+            rows.entry(place(outing, &unit.gpu, unit.placement)).or_default().push(unit);
+        }
+        for (place, rows) in &rows {
+            let unit = Unit { outing, slot: &slot, place: *place, rows };
+            unit.check(findings);
+            stretches.entry(*place).or_default().add(&unit, findings);
+        }
+        for (place, stretch) in stretches.iter_mut().filter(|(place, _)| !rows.contains_key(place)) {
+            stretch.end(outing, *place, findings);
+        }
+        complete(outing, &slot, &rows, findings);
+    }
+    for (place, stretch) in &mut stretches {
+        stretch.end(outing, *place, findings);
+    }
+    count_cases(outing, findings);
+}
+
+/// All rows of one unit in one window: more than one where it came and went.
+struct Unit<'a> {
+    outing: &'a Outing,
+    slot: &'a Slot,
+    place: Place,
+    rows: &'a [&'a UnitReading],
+}
+
+impl Unit<'_> {
+    fn name(&self) -> String {
+        format!("{}, GPU {} {:?}", self.slot.name, self.place.gpu, self.place.slices)
+    }
+
+    /// What of the window it existed.
+    fn lived(&self) -> Spans {
+        self.slot.times.and(&life(&self.outing.world, self.place))
+    }
+
+    fn covered_us(&self) -> u64 {
+        self.rows.iter().map(|row| count(row.covered_us)).sum()
+    }
+
+    fn is_disturbed(&self) -> bool {
+        let near = self.slot.times.widened(5 * PERIOD_US, 5 * PERIOD_US);
+        near.meets(&disturbed(&self.outing.world, self.place.gpu))
+    }
+
+    fn check(&self, findings: &mut Findings) {
+        let name = self.name();
+        let gpu_rows = if self.place.slices.is_none() { 1 } else { usize::MAX };
+        findings
+            .check(self.rows.len() <= gpu_rows, || format!("{name}: {} rows of one GPU", self.rows.len()));
+        findings.check(!self.lived().is_empty(), || format!("{name}: there was no such unit"));
+        for row in self.rows {
+            label(
+                findings,
+                &name,
+                "sm_active_us",
+                word(&row.quality, "sm_active_us"),
+                row.sm_active_us.is_some(),
+            );
+            label(
+                findings,
+                &name,
+                "memory_byte_us",
+                word(&row.quality, "memory_byte_us"),
+                row.memory_byte_us.is_some(),
+            );
+            findings.check(row.memory_byte_us.is_some() == row.memory_bytes_max.is_some(), || {
+                format!("{name}: a sum without its most")
+            });
+            if self.place.slices.is_some() {
+                findings.check(row.energy_mj.is_none() && !word(&row.quality, "energy_mj").is_some(), || {
+                    format!("{name}: energy of an instance")
+                });
+            } else {
+                label(findings, &name, "energy_mj", word(&row.quality, "energy_mj"), row.energy_mj.is_some());
+            }
+        }
+        self.coverage(findings);
+        self.sm(findings);
+        self.memory(findings);
+        self.absence(findings);
+    }
+
+    fn coverage(&self, findings: &mut Findings) {
+        let (lived, covered_us) = (self.lived(), self.covered_us());
+        // Energy alone covers what its counter counted, read or not.
+        let is_watched =
+            self.rows.iter().any(|row| row.sm_active_us.is_some() || row.memory_byte_us.is_some());
+        let readable =
+            if is_watched { lived.minus(&gone(&self.outing.world, self.place.gpu)) } else { lived.clone() };
+        findings.check(covered_us <= readable.length_us(), || {
+            format!(
+                "{}: covers {covered_us} us of {} in which it was there to be read",
+                self.name(),
+                readable.length_us()
+            )
+        });
+        for row in self.rows {
+            let row_us = count(row.covered_us);
+            let longest = lives(&self.outing.world, self.place)
+                .iter()
+                .map(|(from, to)| lived.and(&Spans::one(*from, *to)).length_us())
+                .max();
+            findings.check(row_us <= longest.unwrap_or(self.slot.length_us), || {
+                format!("{}: a row covers {row_us} us, longer than any of its lives", self.name())
+            });
+        }
+        if self.slot.is_quiet(self.outing, self.place.gpu) && !self.slot.is_last {
+            // A new unit is seen a period later at most, its last reading is a period before its end.
+            let edges = lives(&self.outing.world, self.place)
+                .iter()
+                .filter(|(from, to)| {
+                    let inner = |at: u64| lived.pieces().iter().any(|(a, b)| *a <= at && at <= *b && at != 0);
+                    (inner(*from) || inner(*to)) && self.place.slices.is_some()
+                })
+                .count();
+            let lost_us = 2 * PERIOD_US * u64::try_from(edges).unwrap_or(0);
+            findings.check(covered_us + lost_us >= lived.length_us(), || {
+                format!(
+                    "{}: covers {covered_us} of {} us, and nothing stood in the way",
+                    self.name(),
+                    lived.length_us()
+                )
+            });
+        }
+    }
+
+    fn sm(&self, findings: &mut Findings) {
+        let values: Vec<u64> = self.rows.iter().filter_map(|row| row.sm_active_us.map(count)).collect();
+        if values.is_empty() {
+            return;
+        }
+        let told = u128::from(values.iter().sum::<u64>());
+        let covered_us: u64 =
+            self.rows.iter().filter(|row| row.sm_active_us.is_some()).map(|row| count(row.covered_us)).sum();
+        let lived = self.lived();
+        let truth = busy(&self.outing.world, self.place, &lived) / 1_000_000;
+        let uncovered_us = u128::from(lived.length_us().saturating_sub(covered_us));
+        let weakest = self
+            .rows
+            .iter()
+            .map(|row| plain(word(&row.quality, "sm_active_us")))
+            .find(|label| *label != "interval_mean");
+        let tolerance = match weakest {
+            None => self.mean_tolerance(truth),
+            Some("driver_sampled_device") => {
+                u128::from(lived.length_us()) / 200 + u128::from(PERIOD_US) / 3 + self.edge_slack()
+            }
+            // A gauge holds the last sixth of a second for a second.
+            Some(_) => u128::from(lived.length_us()),
+        };
+        findings.check(told <= truth + tolerance, || {
+            format!(
+                "{}: busy for {told} us by {weakest:?}, truly {truth} us, tolerance {tolerance}",
+                self.name()
+            )
+        });
+        findings.check(told + tolerance + uncovered_us >= truth, || {
+            format!("{}: busy for {told} us by {weakest:?} in {covered_us} us, truly {truth} us, tolerance {tolerance}", self.name())
+        });
+        findings.check(told <= u128::from(lived.length_us()), || {
+            format!("{}: busy for longer than it lived", self.name())
+        });
+    }
+
+    fn mean_tolerance(&self, truth: u128) -> u128 {
+        let rounding = 2
+            * (u128::from(self.slot.length_us / PERIOD_US) + 2)
+            * u128::try_from(self.rows.len()).unwrap_or(1);
+        if self.is_disturbed() { rounding + truth / 200 + self.edge_slack() } else { rounding }
+    }
+
+    fn edge_slack(&self) -> u128 {
+        let edges = self.slot.times.pieces().iter().flat_map(|(from, to)| [*from, *to]);
+        if self.is_disturbed() {
+            edges.map(|edge| moved_over(self.outing, self.place, edge)).sum()
+        } else {
+            0
+        }
+    }
+
+    fn memory(&self, findings: &mut Findings) {
+        let values: Vec<&&UnitReading> =
+            self.rows.iter().filter(|row| row.memory_byte_us.is_some()).collect();
+        if values.is_empty() {
+            return;
+        }
+        let told: u128 = values.iter().filter_map(|row| u128::try_from(row.memory_byte_us?.get()).ok()).sum();
+        let most_told = values.iter().filter_map(|row| row.memory_bytes_max.map(count)).max().unwrap_or(0);
+        let covered_us: u64 = values.iter().map(|row| count(row.covered_us)).sum();
+        let (world, lived) = (&self.outing.world, self.lived());
+        let has_reserve = values.iter().any(|row| {
+            word(&row.quality, "memory_byte_us").is_some_and(|label| label.as_str().contains("with_reserve"))
+        });
+        let reserve = if has_reserve && self.place.slices.is_none() {
+            world.model(self.place.gpu).reserved_mib * MIB
+        } else {
+            0
+        };
+        let truth = memory(world, self.place, &lived) + u128::from(reserve) * u128::from(lived.length_us());
+        let held_us = if self.is_disturbed() { HELD_US } else { PERIOD_US };
+        let (moved, most) = memory_moves(world, self.place, &lived.widened(held_us, 0));
+        let most = most + reserve;
+        let tolerance = moved * u128::from(held_us);
+        let uncovered = u128::from(lived.length_us().saturating_sub(covered_us)) * u128::from(most);
+        findings.check(told <= truth + tolerance, || {
+            format!("{}: {told} byte us, truly {truth}, tolerance {tolerance}", self.name())
+        });
+        findings.check(told + tolerance + uncovered >= truth, || {
+            format!(
+                "{}: {told} byte us in {covered_us} us, truly {truth}, tolerance {tolerance}",
+                self.name()
+            )
+        });
+        findings
+            .check(most_told <= most, || format!("{}: {most_told} bytes at once, truly {most}", self.name()));
+    }
+
+    /// Of a device that is gone all the time nothing is read; and none of it is zero.
+    fn absence(&self, findings: &mut Findings) {
+        let world = &self.outing.world;
+        let (gone, revoked) = (gone(world, self.place.gpu), revoked(world, self.place.gpu));
+        let was_seen = self.slot.times.widened(HELD_US, 0);
+        let is_gone = gone.contains(&self.slot.times);
+        if is_gone || gone.or(&revoked).contains(&was_seen) {
+            for row in self.rows {
+                let is_silent = row.sm_active_us.is_none() && row.memory_byte_us.is_none();
+                findings.check(is_silent, || format!("{}: read while it could not be", self.name()));
+                let energy = row.energy_mj.is_some() && broken_throughout(self);
+                findings.check(!energy, || format!("{}: energy of a device that is gone", self.name()));
+            }
+            findings.case("windows of a GPU that could not be read", 1);
+        }
+    }
+}
+
+fn broken_throughout(unit: &Unit<'_>) -> bool {
+    let wide = unit.slot.times.widened(12 * PERIOD_US, 12 * PERIOD_US);
+    crate::oracle::broken(&unit.outing.world, unit.place.gpu).contains(&wide)
+}
+
+/// How much busy time an even spread of one reading over an instant can carry across it: the worst of readings that begin up to three periods
+/// before it, end after it, and are three periods long at most.
+fn moved_over(outing: &Outing, place: Place, edge_us: u64) -> u128 {
+    let step_us = PERIOD_US / 4;
+    let reach = 3 * PERIOD_US / step_us;
+    let truth = |from: u64, to: u64| busy(&outing.world, place, &Spans::one(from, to)) / 1_000_000;
+    let mut worst = 0;
+    for before in 1..reach {
+        let from = edge_us.saturating_sub(before * step_us);
+        for after in 1..=(reach - before) {
+            let to = edge_us + after * step_us;
+            let spread = truth(from, to) * u128::from(edge_us - from) / u128::from(to - from);
+            worst = worst.max(spread.abs_diff(truth(from, edge_us)));
+        }
+    }
+    worst + worst / 4
+}
+
+/// Windows of a unit one after the other that are covered from end to end by means: what moves over an edge between them stays within.
+#[derive(Debug, Default)]
+struct Stretch {
+    times: Option<(u64, u64)>,
+    told: u128,
+    windows: u128,
+}
+
+impl Stretch {
+    fn add(&mut self, unit: &Unit<'_>, findings: &mut Findings) {
+        let [row] = unit.rows else { return self.end(unit.outing, unit.place, findings) };
+        let is_whole = unit.slot.is_plain() && count(row.covered_us) == unit.slot.length_us;
+        let is_mean = plain(word(&row.quality, "sm_active_us")) == "interval_mean";
+        let (Some(active), true) = (row.sm_active_us, is_whole && is_mean) else {
+            return self.end(unit.outing, unit.place, findings);
+        };
+        let (from, to) = unit.slot.times.pieces()[0];
+        if self.times.is_none_or(|(_, end)| end != from) {
+            self.end(unit.outing, unit.place, findings);
+        }
+        let begin = self.times.map_or(from, |(begin, _)| begin);
+        self.times = Some((begin, to));
+        self.told += u128::from(count(active));
+        self.windows += 1;
+    }
+
+    /// Compares and begins anew.
+    fn end(&mut self, outing: &Outing, place: Place, findings: &mut Findings) {
+        let Self { times, told, windows } = std::mem::take(self);
+        let Some((from, to)) = times else { return };
+        let truth = busy(&outing.world, place, &Spans::one(from, to)) / 1_000_000;
+        let slack = moved_over(outing, place, from) + moved_over(outing, place, to);
+        let tolerance = truth / 200 + slack + 30 * windows;
+        findings.check(told.abs_diff(truth) <= tolerance, || {
+            format!(
+                "GPU {} {:?} from {from} to {to} us: busy for {} us, truly {truth}, tolerance {tolerance}",
+                place.gpu, place.slices, told
+            )
+        });
+        findings.case("windows within 0.5 % as a whole", u64::try_from(windows).unwrap_or(0));
+    }
+}
+
+/// Every unit that lived through a quiet window has a row.
+fn complete(
+    outing: &Outing,
+    slot: &Slot,
+    rows: &BTreeMap<Place, Vec<&UnitReading>>,
+    findings: &mut Findings,
+) {
+    for place in places(&outing.world) {
+        let may_place = place.slices.is_none() || outing.world.scenario().privilege == Privilege::Root;
+        let lives = life(&outing.world, place).contains(&slot.times.widened(2 * PERIOD_US, 0));
+        if may_place && lives && slot.is_quiet(outing, place.gpu) {
+            findings.check(rows.contains_key(&place), || {
+                format!("{}: GPU {} {:?} is missing", slot.name, place.gpu, place.slices)
+            });
+        }
+    }
+}
+
+fn count_cases(outing: &Outing, findings: &mut Findings) {
+    for place in places(&outing.world) {
+        let lives = lives(&outing.world, place);
+        let again = lives.windows(2).filter(|pair| pair[1].0 - pair[0].1 <= PERIOD_US).count();
+        findings
+            .case("an instance made again in its place within a period", u64::try_from(again).unwrap_or(0));
+        findings.case("lives of instances", u64::try_from(lives.len()).unwrap_or(0));
+    }
+}

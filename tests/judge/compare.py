@@ -7,6 +7,8 @@ from node import PERIOD_US, SPAN_US
 
 # Whole per cent, rounded by the driver in each period.
 SAMPLED_US, COUNTED_US = SPAN_US // 100 + 1, SPAN_US // 1000
+GAUGES = {"gauge", "power", "activity of"}
+FIXED = {"unreadable", "uuid", "name", "MIG", "MIG devices", "profile of"}
 
 
 @dataclass(frozen=True)
@@ -62,15 +64,16 @@ def sides(scene):
     changing |= {what for look in looks for what in look if what not in last}
     # The means are over the whole sample: they are compared with a look at its end only where nothing changed.
     changing |= {(index, "processes") for index, *what in changing if what[:1] == ["process"]}
-    changing -= {what for what in changing if what[-1] in ("gauge", "power")}
-    steady = facts.Facts({what: value for what, value in ours.items() if what not in changing})
-    # The gauges are not in a window; the look stands for the collector, which asks NVML for them as it does.
-    gauges = {what: value for what, value in last.items() if what[-1] in ("gauge", "power")}
+    # Where calls take long, everybody measured at another time: what stays is compared.
+    fixed = {what for what in ours if not scene.is_undelayed and not FIXED.union(["driver", "GPUs"]).intersection(what)}
+    steady = {what: value for what, value in ours.items() if what not in changing | fixed}
+    # Gauges are no part of a window; nvidia-ml-py, which is compared with the collector, says what NVML answers.
+    gauges = {what: value for what, value in (last | facts.busy_processes(scene.look)).items() if GAUGES.intersection(what[1:2]) and scene.is_undelayed}
     yield "nvidia-ml-py", steady, last, {}
     if scene.nvitop and "error" not in scene.nvitop:
         yield "nvitop", steady | gauges, facts.of_nvitop(scene.nvitop), {}
     if scene.gpustat:
-        yield "gpustat", facts.as_gpustat_sees(facts.Facts(steady | gauges)), facts.of_gpustat(scene.gpustat), {}
+        yield "gpustat", facts.as_gpustat_sees(steady | gauges), facts.of_gpustat(scene.gpustat), {}
     if scene.is_undelayed:
         yield ("nvidia-ml-py", *of_interval(scene))
 
@@ -93,12 +96,14 @@ def of_interval(scene):
             instance = facts.instance_of(unit, places)
             name = (index,) if instance is None else (index, "instance", instance)
             readings = [memory_of(seen, instance) for seen in history]
-            if unit["covered_us"] == SPAN_US and all(isinstance(used, int) for used in readings):
-                compare((*name, "memory over time"), int(unit.get("memory_byte_us", -1)), sum(readings[:-1]) * PERIOD_US)
+            if "memory_byte_us" in unit and all(isinstance(used, int) for used in readings):
+                compare((*name, "memory over time"), int(unit["memory_byte_us"]), sum(readings[:-1]) * PERIOD_US)
             sm(compare, (*name, "SM-active us"), unit, [active_of_unit(it, index, instance, unit) for it in scene.look["periods"]])
         energy(compare, index, of_gpu(scene.sample["units"], gpu["uuid"]), [seen["energy_mj"] for seen in history])
-        for process in of_gpu(scene.sample["processes"], gpu["uuid"]):
-            if process["quality"].get("sm_active_us") in MEASURED and is_there(history, process["pid"]):
+        processes = of_gpu(scene.sample["processes"], gpu["uuid"])
+        for process in processes:
+            is_alone = [it["pid"] for it in processes].count(process["pid"]) == 1
+            if is_alone and is_there(history, process["pid"]):
                 what = (index, "process", process["pid"], "SM-active us")
                 sm(compare, what, process, [active_of_process(it, index, process["pid"]) for it in scene.look["periods"]])
     return ours, theirs, margins
@@ -147,9 +152,4 @@ def active_of_unit(period, index, instance, unit):
 
 
 def active_of_process(period, index, pid):
-    """Per cent; a living process without a row did nothing, and a row above 100 is none."""
-    rows = next((it[2] for it in period["gpus"] if it[0] == index), None)
-    if isinstance(rows, dict):
-        return 0 if rows["error"] == 6 else facts.reason(rows)
-    used = [value for row, value in rows or [] if row == pid]
-    return ABSENT if any(value > 100 for value in used) else used[0] if used else 0
+    return facts.active(next((it[2] for it in period["gpus"] if it[0] == index), None), pid)

@@ -2,10 +2,13 @@
 or `absent` where the client does not say why."""
 import re
 
+from node import SPAN_US
+
 ABSENT = "absent"
 # The collector's words for NVML's codes.
 REASONS = {1: "uninitialized", 3: "not_supported", 4: "no_permission", 6: "not_found", 9: "driver_not_loaded", 10: "timed_out", 13: "no_function",
            15: "lost", 16: "reset_required", 18: "driver_mismatch", 25: "version_mismatch", 28: "not_found", 999: "unknown"}
+NO_PERMISSION, NOT_FOUND = 4, 6
 MIB = 1 << 20
 # Measured by which call; what is derived from something else is no fact that a viewer could see.
 MEASURED = {"interval_mean", "driver_sampled", "driver_sampled_device", "driver_counter"}
@@ -70,13 +73,21 @@ def of_look(seen):
         for it in sound:
             facts[index, "profile of", it["uuid"]] = it["name"].split(" MIG ")[-1]
             facts[index, "instance", it["gpu_instance"], "memory"] = plain(it["memory"], "used")
-        rows = gpu["processes"]
+        rows = rows_of(gpu)
         facts.processes(index, reason(rows) if isinstance(rows, dict) else rows)
     return facts
 
 
+def rows_of(gpu):
+    """Without privilege the list of a cut GPU is refused, and those of its MIG devices are not."""
+    rows, parts = gpu["processes"], [it["processes"] for it in gpu["instances"] if "processes" in it]
+    if isinstance(rows, dict) and rows["error"] == NO_PERMISSION and parts and all(isinstance(part, list) for part in parts):
+        return [row for part in parts for row in part]
+    return rows
+
+
 def of_collector(probe, sample):
-    """`probe` says what there is, `sample` what was measured; memory is the mean over the covered time."""
+    """`probe` says what there is, `sample` what was measured. Memory is right where it did not change during the sample."""
     facts = Facts({("driver",): probe["driver"], ("GPUs",): len(probe["gpus"])})
     for gpu in probe["gpus"]:
         index, uuid = gpu["index"], gpu["uuid"]
@@ -89,8 +100,8 @@ def of_collector(probe, sample):
         places = {it["placement"]: it["gpu_instance"] for it in gpu["instances"]}
         for unit in of_gpu(sample["units"], uuid):
             instance = instance_of(unit, places)
-            facts[(index, "memory") if instance is None else (index, "instance", instance, "memory")] = mean(unit)
-        rows = [(it["pid"], instance_of(it, places), mean(it)) for it in of_gpu(sample["processes"], uuid)]
+            facts[(index, "memory") if instance is None else (index, "instance", instance, "memory")] = most(unit)
+        rows = [(it["pid"], instance_of(it, places), steady(it)) for it in of_gpu(sample["processes"], uuid)]
         whole = [unit for unit in of_gpu(sample["units"], uuid) if "placement" not in unit]
         listed = [unlabelled(unit["quality"].get("processes")) for unit in whole]
         facts.processes(index, next((why for why in listed if why), None) or rows)
@@ -106,12 +117,12 @@ def instance_of(reading, places):
     return None if place is None else places.get(f"{place['start']}:{place['size']}", f"{place['start']}:{place['size']}")
 
 
-def mean(reading):
-    why = unlabelled(reading["quality"].get("memory_byte_us"))
-    if why or "memory_byte_us" not in reading:
-        return why or ABSENT
-    covered_us = reading["covered_us"]
-    return int(reading["memory_byte_us"]) // covered_us if covered_us else "absent(not_covered)"
+def most(unit):
+    return unlabelled(unit["quality"].get("memory_byte_us")) or unit.get("memory_bytes_max", ABSENT)
+
+
+def steady(process):
+    return unlabelled(process["quality"].get("memory_byte_us")) or int(process.get("memory_byte_us", 0)) // SPAN_US
 
 
 def of_nvitop(said):
@@ -127,7 +138,26 @@ def of_nvitop(said):
         for it in gpu["instances"]:
             facts[index, "instance", it["gpu_instance"], "memory"] = plain(it["memory_used"])
         facts.processes(index, [row[:3] for row in gpu["processes"]])
+        facts |= {(index, "activity of", row[0]): plain(row[3]) for row in gpu["processes"]}
     return facts
+
+
+def busy_processes(look):
+    """Per cent of each process in the last period, as NVML answered."""
+    busy = Facts()
+    for gpu in look["looks"][-1]["gpus"]:
+        rows = next((rows for index, _, rows in look["periods"][-1]["gpus"] if index == gpu["index"]), None)
+        for pid, *_ in gpu["processes"] if isinstance(gpu.get("processes"), list) else []:
+            busy[gpu["index"], "activity of", pid] = active(rows, pid)
+    return busy
+
+
+def active(rows, pid):
+    """A living process without a row did nothing; a row above 100 is none."""
+    if isinstance(rows, dict):
+        return 0 if rows["error"] == NOT_FOUND else reason(rows)
+    used = [value for row, value in rows or [] if row == pid]
+    return ABSENT if any(value > 100 for value in used) else used[-1] if used else 0
 
 
 def of_gpustat(said):

@@ -28,8 +28,9 @@ class Ended:
 
     @property
     def has_crashed(self):
-        """A signal, or an exception nobody caught."""
-        return self.code < 0 or self.code == 124 or "Traceback (most recent call last)" in self.err or "panicked at" in self.err
+        """A signal, or an exception nobody caught. One that was caught and logged is none."""
+        caught = "Traceback (most recent call last)" in self.err and self.code != 0
+        return self.code < 0 or self.code == 124 or caught or "panicked at" in self.err
 
     def last_words(self):
         lines = [line for line in (self.err or self.out).strip().splitlines() if line.strip()]
@@ -58,7 +59,7 @@ class Node:
     def __init__(self, scenario, folder):
         self.scenario, self.folder = scenario, folder
         (folder / "lib").mkdir(parents=True)
-        (folder / "lib" / "libnvidia-ml.so.1").symlink_to(LIBRARY)
+        subprocess.run([BUILT / "gpuledger-nvml-sim", "library", scenario.path, folder / "lib" / "libnvidia-ml.so.1"], check=True, capture_output=True)
         (folder / "proc").mkdir()
         settings = {"node": "judge", "nvml_library": folder / "lib" / "libnvidia-ml.so.1", "proc_root": folder / "proc",
                     "clock_file": folder / "clock", "pod_resources_socket": folder / "no.sock"}

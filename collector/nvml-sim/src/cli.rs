@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 use gpuledger_nvml_sim::abi;
 use gpuledger_nvml_sim::model::MODELS;
 use gpuledger_nvml_sim::random::{self, Settings};
-use gpuledger_nvml_sim::scenario::Span;
+use gpuledger_nvml_sim::scenario::{self, Span};
 use gpuledger_nvml_sim::truth::truth;
 use gpuledger_nvml_sim::world::World;
 use std::fmt::Write as _;
@@ -63,6 +63,16 @@ enum Command {
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
         times: u32,
     },
+    /// Copies the library without the functions that a scenario's driver lacks, for clients that look at its symbols.
+    Library {
+        /// Scenario file.
+        file: PathBuf,
+        /// Where to write it: `…/libnvidia-ml.so.1`.
+        to: PathBuf,
+        /// The library; by default the one beside this program.
+        #[arg(long)]
+        library: Option<PathBuf>,
+    },
     /// Lists the models a scenario may name, with their MIG profiles.
     Models,
 }
@@ -78,6 +88,12 @@ pub(crate) fn run() -> Result<ExitCode> {
         Command::Replay { record, library, times } => {
             let library = library.map_or_else(library_beside, Ok)?;
             say(&abi::replay(&record, &library, times)?.to_string())
+        }
+        Command::Library { file, to, library } => {
+            let library = library.map_or_else(library_beside, Ok)?;
+            let taken = abi::fit(&library, &scenario::read_file(&file)?, &to)
+                .with_context(|| format!("{} to {}", library.display(), to.display()))?;
+            say(&format!("{}: without {taken} functions", to.display()))
         }
         Command::Models => say(&models()),
     }

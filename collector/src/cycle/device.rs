@@ -104,7 +104,12 @@ impl Device {
         let mut parts = self.resume(began);
         let sight = match self.ask_mode(gpu, began) {
             Ok(()) => self.look(gpu, processes, clock, began),
-            Err(why) => Sight::failed(began, clock.now(), why),
+            Err(why) => {
+                if why.is_device_gone() {
+                    self.tracker.doubt(None);
+                }
+                Sight::failed(began, clock.now(), why)
+            }
         };
         let last = self.last.map(|last| last.ended);
         let ladder = self.ladder.clone().unwrap_or_default();

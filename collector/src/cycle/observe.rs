@@ -70,7 +70,7 @@ impl Cycle<'_> {
             self.integrator.learn_time(samples.iter().map(|sample| sample.timestamp_us), now);
         }
         let rows = (self.ladder.rung(Want::ProcessSm) == Rung::ProcessSamples).then(|| self.rows());
-        let units = self.units();
+        let units = self.units(!matches!(layout, Some(Err(_))));
         let memory = self.memory(&units);
         let gpm = self.gpm(&units);
         let gauge = (self.ladder.rung(Want::DeviceSm) == Rung::Gauge)
@@ -238,6 +238,7 @@ impl Cycle<'_> {
     fn account(&mut self, process: ProcessKey, is_over: bool) -> Accounted {
         let pid = process.process.pid;
         let counters = self.gpu.accounting_counters(pid);
+        let is_over = is_over || counters.is_ok_and(|counters| !counters.is_running);
         let stats = is_over.then(|| self.gpu.accounting_stats(pid)).and_then(Result::ok);
         let life_us =
             stats.filter(|stats| !stats.is_running).map(|stats| stats.time_ms.saturating_mul(1_000));

@@ -167,13 +167,15 @@ impl Integrator {
             self.failed(at, why, seen, last);
             return seen.discarded.clone();
         }
+        // Seen by then, and maybe not yet when the cycle began.
+        let listed = self.scale.utc(seen.processes.at_us);
         for live in &seen.instances {
-            self.book.unit(at, live.unit, live.placement);
+            self.book.unit(listed, live.unit, live.placement);
         }
         if seen.torn {
             self.gap(last.unwrap_or(seen.began).monotonic_us, seen.ended.monotonic_us, Why::Torn);
         }
-        self.list(at, seen, ladder);
+        self.list(listed, seen, ladder);
         self.take_memory(at, seen, ladder);
         let pieces = self.unit_pieces(at, seen, ladder);
         for piece in &pieces {
@@ -203,9 +205,8 @@ impl Integrator {
         }
         self.gap(last.unwrap_or(seen.began).monotonic_us, seen.ended.monotonic_us, Why::Nvml(why));
         if why.is_device_gone() {
-            self.unit_memory.clear();
-            self.process_memory.clear();
-            self.gauge = None;
+            // Its counters and rings begin anew when it comes back; one that still holds what was before says nothing of the time away.
+            self.seed(seen.ended);
         }
         self.roster.reseed();
     }

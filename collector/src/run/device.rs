@@ -93,6 +93,11 @@ impl DeviceLane {
         self.is_in_trouble = why != Absent::TimedOut;
     }
 
+    /// A whole cycle was read: what was wrong passed, and the handle is good.
+    pub(super) fn is_well(&mut self) {
+        self.is_in_trouble = false;
+    }
+
     /// Whether a new handle would help.
     pub(super) fn wants_handle(&self) -> bool {
         self.is_suspended || self.is_in_trouble

@@ -69,10 +69,10 @@ fn run<F: FnOnce(&Sim)>(scenario: &str, clock: &str, test: F) {
     assert!(text.contains("1 passed"), "{name} did not run: {text}");
 }
 
-/// The built library: beside the folder of this binary.
+/// The built library, beside this binary. The one a folder above is only as new as the last `cargo build`.
 pub(crate) fn library_path() -> PathBuf {
     let binary = std::env::current_exe().unwrap();
-    let path = binary.parent().unwrap().parent().unwrap().join("libgpuledger_nvml_sim.so");
+    let path = binary.with_file_name("libgpuledger_nvml_sim.so");
     assert!(path.exists(), "{} is missing", path.display());
     path
 }

@@ -1,6 +1,6 @@
 //! Processes: which one a number means.
 
-use super::world::{S, Script, job};
+use super::world::{Job, S, Script, job};
 use super::{Rig, label};
 use crate::integrate::Discard;
 use gpuledger_nvml::Absent;
@@ -75,6 +75,19 @@ fn counters_of_accounting_outlive_the_process() {
     assert_eq!(label(&process.quality, "sm_active_us"), "driver_counter");
     let sm_us = rig.of_pid(7).sm_us;
     assert!((4_350_000..=4_450_000).contains(&sm_us), "{sm_us}: 40 % of eleven seconds");
+}
+
+#[test]
+fn a_zombie_holds_memory_and_does_no_work() {
+    let zombie = Job { reaped: 60 * S, ..job(7, 3, 22, 500_000) };
+    for is_accounting in [Ok(true), Ok(false)] {
+        let mut rig = Rig::new(Script { is_accounting, jobs: vec![zombie.clone()], ..Script::default() });
+        rig.run_at(0, 80, S / 4);
+        rig.flush();
+        let figures = rig.of_pid(7);
+        assert!((9_350_000..=9_550_000).contains(&figures.sm_us), "{figures:?}: half of nineteen seconds");
+        assert_eq!(figures.byte_us, 1_000 * 57_000_000, "until it is reaped");
+    }
 }
 
 #[test]

@@ -29,11 +29,13 @@ pub(super) struct Job {
     pub(super) instance: Option<(u32, u32)>,
     /// Gone from procfs though the driver lists it.
     pub(super) is_hidden: bool,
+    /// After its end it stays listed until then.
+    pub(super) reaped: u64,
 }
 
 pub(super) fn job(pid: u32, from: u64, to: u64, ppm: u64) -> Job {
     let (memory, kind) = (Some(1_000), ProcessKind::Compute);
-    Job { pid, from: from * S, to: to * S, ppm, memory, kind, instance: None, is_hidden: false }
+    Job { pid, from: from * S, to: to * S, ppm, memory, kind, instance: None, is_hidden: false, reaped: 0 }
 }
 
 /// A MIG device with its life.
@@ -178,7 +180,7 @@ impl Processes for World {
     fn identity(&self, pid: u32) -> Option<ProcessId> {
         let t = self.t();
         let world = self.lock();
-        let lives = |job: &&Job| job.pid == pid && job.from <= t && t < job.to && !job.is_hidden;
+        let lives = |job: &&Job| job.pid == pid && is_listed(job, t) && !job.is_hidden;
         world.0.jobs.iter().find(lives).map(|job| ProcessId { pid, started_at: utc(job.from) })
     }
 
@@ -205,6 +207,10 @@ impl Script {
     pub(super) fn busy(&self, scope: Scope, from: u64, to: u64) -> u64 {
         self.on(scope).map(|job| busy(job, from, to)).sum()
     }
+}
+
+fn is_listed(job: &Job, t: u64) -> bool {
+    job.from <= t && t < job.to.max(job.reaped)
 }
 
 pub(super) fn busy(job: &Job, from: u64, to: u64) -> u64 {
@@ -298,15 +304,14 @@ impl Gpu for FakeGpu {
             let there = |slot: &Slot| slot.device.gpu_instance == id && slot.from <= t && t < slot.to;
             script.slots.iter().find(|slot| there(slot)).ok_or(Absent::NotFound)?;
         }
-        let used =
-            script.on(scope).filter(|job| job.from <= t && t < job.to).filter_map(|job| job.memory).sum();
+        let used = script.on(scope).filter(|job| is_listed(job, t)).filter_map(|job| job.memory).sum();
         Ok(Memory { total: 80_000, reserved: script.reserved, used, free: 80_000_u64.saturating_sub(used) })
     }
 
     fn processes(&self) -> Reading<Vec<ProcessRow>> {
         self.call("processes")?;
         let t = self.world.t();
-        let jobs = self.script().jobs.into_iter().filter(|job| job.from <= t && t < job.to);
+        let jobs = self.script().jobs.into_iter().filter(|job| is_listed(job, t));
         let row = |job: Job| ProcessRow {
             pid: job.pid,
             memory_bytes: job.memory,

@@ -37,9 +37,12 @@ impl Integrator {
     }
 
     fn take_unit_memory(&mut self, at: Instant, seen: &Observation) {
-        // Of an instance that is gone, or is another one now, nobody saw the end.
+        // Of an instance that is gone, or is another one now, nobody saw the end. Without a layout nobody knows.
+        let knows_layout = !seen.torn && seen.processes.value.is_ok();
         self.unit_memory.retain(|unit, _| {
-            *unit == UnitKey::Device || seen.torn || seen.instances.iter().any(|live| live.unit == *unit)
+            *unit == UnitKey::Device
+                || !knows_layout
+                || seen.instances.iter().any(|live| live.unit == *unit)
         });
         for (unit, read) in &seen.memory {
             let told = self.unit_memory.get_mut(unit).and_then(|hold| hold.advance(read.at_us));

@@ -106,10 +106,13 @@ impl Integrator {
         for accounted in &read.value {
             match accounted.counters {
                 Ok(_) => self.account(at, *accounted, read.at_us, is_shared),
-                // Right after it began accounting may not know it yet.
+                // Right after it began accounting may not know it yet; of one that ended, nobody knows when it did.
                 Err(why) => {
-                    let subject = Subject::Process(accounted.process);
-                    self.book.absent(at, subject, Measure::Sm, Quality::from(why));
+                    let entry = self.roster.get(&accounted.process);
+                    if entry.is_some_and(|entry| entry.gone_us.is_none()) {
+                        let subject = Subject::Process(accounted.process);
+                        self.book.absent(at, subject, Measure::Sm, Quality::from(why));
+                    }
                 }
             }
         }
@@ -121,10 +124,14 @@ impl Integrator {
         };
         let start_us = self.time.monotonic_us(counters.start_us, self.scale);
         let born_us = entry.absent_us.map(|absent_us| start_us.map_or(absent_us, |at| at.max(absent_us)));
-        let ended_us = entry.gone_us.map(|gone_us| {
-            let by_life = start_us.zip(accounted.life_us).map(|(start_us, life_us)| start_us + life_us);
-            by_life.unwrap_or(entry.seen_us).clamp(entry.seen_us, gone_us)
-        });
+        let by_life = start_us.zip(accounted.life_us).map(|(start_us, life_us)| start_us + life_us);
+        let ended_us = match (by_life, entry.gone_us) {
+            (Some(end_us), Some(gone_us)) => Some(end_us.clamp(entry.seen_us, gone_us)),
+            // Dead and still listed: a zombie.
+            (Some(end_us), None) => Some(end_us.min(read_us)),
+            (None, Some(_)) => Some(entry.seen_us),
+            (None, None) => None,
+        };
         let read = Read { counters, at_us: ended_us.unwrap_or(read_us), born_us };
         let subject = Subject::Process(accounted.process);
         let limit_us = HELD_PERIODS * self.periods.slow_us;

@@ -10,6 +10,7 @@ use gpuledger_books::Books;
 use gpuledger_books::findings::findings;
 use gpuledger_books::usage_json::seconds_text;
 use gpuledger_domain::attribution::Attribution;
+use gpuledger_domain::fact::FactBody;
 use gpuledger_domain::finding::Finding;
 use gpuledger_domain::report::{GroupKey, ReportContext, UsageRow, usage_rows};
 use gpuledger_domain::share::Share;
@@ -47,6 +48,12 @@ impl Standing {
         let books = Books::load(&mut *db.snapshot().await?).await?;
         let horizon = books.horizon.unwrap_or_default();
         Ok(Self { ledger: books.attribute(horizon), books, horizon })
+    }
+
+    /// How many facts of a kind the nodes have said themselves.
+    pub(crate) fn said_by_nodes(&self, is_it: impl Fn(&FactBody) -> bool) -> usize {
+        let facts = self.books.facts.iter().filter(|fact| fact.source.as_str().starts_with("/nodes/"));
+        facts.filter(|fact| is_it(&fact.body)).count()
     }
 
     /// Billed time of a tenant in a window.

@@ -15,6 +15,7 @@ use crate::commands::objects::store_all;
 use crate::commands::reports::hours_text;
 use crate::outcome::Usage;
 use anyhow::Result;
+use gpuledger_domain::fact::FactBody;
 use gpuledger_domain::rating::Period;
 use gpuledger_domain::time::{Instant, Window};
 use gpuledger_ledger::batch::Tally;
@@ -67,7 +68,13 @@ impl Stage {
         let step = screen.step("posting every hour");
         horizon::advance(&self.db, self.now).await?;
         step.done("posted every hour of the day: journals of each GPU, spans of each allocation");
-        let before = Standing::load(&self.db).await?.billed("bolt", window);
+        let standing = Standing::load(&self.db).await?;
+        screen.note(&format!(
+            "    found out by the collectors alone: the devices of {}, and {} of GPUs",
+            count(standing.said_by_nodes(|body| matches!(body, FactBody::Placed(_))), "hold"),
+            count(standing.said_by_nodes(|body| matches!(body, FactBody::UnitState(_))), "state"),
+        ));
+        let before = standing.billed("bolt", window);
         let both = [on_time.as_path(), too_late.as_path()];
         let what = "the allocator's events again, and a release that came six hours late";
         let tally = self.replay(what, &both, Some(self.now)).await?;

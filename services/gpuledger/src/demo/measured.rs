@@ -43,7 +43,7 @@ pub(crate) async fn print_measured(
     let headings =
         ["tenant", "sku", numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], "measured by"];
     screen.line(&table::render(&headings, &numbers, &cells));
-    screen.note("n/a: NVML has no such reading there, which is not zero. covered: held time in which a process was read");
+    screen.note("n/a: NVML has no such reading there, which is not zero. covered: the part of the held time in which a process was read");
     Ok(())
 }
 
@@ -108,14 +108,13 @@ fn is_measured(label: &str) -> bool {
     !label.starts_with("unavailable") && label != "allocation_only"
 }
 
-/// The labels of the SM reading, that of the longest time first.
+/// The label of the SM reading that covers most, and how many others there are.
 fn how(seen: &HourValues) -> String {
-    let mut labels: Vec<(&String, &i64)> = seen.quality.get(SM_READING).into_iter().flatten().collect();
-    labels.sort_by_key(|(label, us)| (std::cmp::Reverse(**us), label.as_str()));
-    let most = labels.first().map_or(0, |(_, us)| **us);
-    // What held for less than a hundredth of the time is a beginning or an end.
-    let told = labels.into_iter().filter(|(_, us)| **us * 100 >= most).map(|(label, _)| label.as_str());
-    told.collect::<Vec<_>>().join(", ")
+    let labels = seen.quality.get(SM_READING);
+    let most = labels.into_iter().flatten().max_by_key(|(_, us)| **us);
+    let more = labels.map_or(0, |labels| labels.len().saturating_sub(1));
+    let label = most.map_or("–", |(label, _)| label.as_str());
+    if more == 0 { label.to_owned() } else { format!("{label} +{more}") }
 }
 
 fn percent(part: i128, whole: i128) -> String {

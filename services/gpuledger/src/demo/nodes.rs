@@ -24,9 +24,9 @@ const SIMULATOR: &str = "libgpuledger_nvml_sim.so";
 pub(crate) const SAMPLE_SECONDS: u64 = 10;
 /// Seconds of a window of telemetry.
 pub(crate) const WINDOW_SECONDS: u64 = 60;
-/// Waits for a word or for the end of the demo, then ends the collector.
+/// Waits for a word or for the end of the demo, then ends the collector at once: there is nobody left to whom it could send.
 const WATCH: &str = r#"read -r word
-[ "$word" = ended ] || kill "$0""#;
+[ "$word" = ended ] || kill -9 "$0""#;
 
 /// The programs a simulated node is made of.
 #[derive(Clone, Debug)]
@@ -41,6 +41,8 @@ struct Running {
     collector: Child,
     watcher: Child,
     log: PathBuf,
+    /// The simulator's procfs: of no use once it has ended.
+    proc_root: PathBuf,
     is_over: bool,
 }
 
@@ -137,7 +139,8 @@ impl Drop for Running {
         // Its number may soon be another process's: the watcher must not use it any more.
         let told = self.watcher.stdin.take().map(|mut word| word.write_all(b"ended\n"));
         let ended = self.watcher.wait();
-        tracing::debug!(?told, ?ended, "the watcher of a collector");
+        let removed = std::fs::remove_dir_all(&self.proc_root);
+        tracing::debug!(?told, ?ended, ?removed, "the watcher of a collector");
     }
 }
 
@@ -173,15 +176,15 @@ fn start(
     command.env_clear().envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
     command.env("NVML_SIM_SCENARIO", scenario).env("NVML_SIM_CLOCK", home.join("clock"));
     command.env("NVML_SIM_PROC", home.join("proc"));
-    command.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
+    // A group of its own: Ctrl-C reaches the demo only, and its watcher ends the collector.
+    command.process_group(0).stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
     let collector = command.spawn().context("starting a collector")?;
     let watcher = watch(&collector)?;
-    Ok(Running { node, collector, watcher, log, is_over: false })
+    Ok(Running { node, collector, watcher, log, proc_root: home.join("proc"), is_over: false })
 }
 
 fn watch(collector: &Child) -> Result<Child> {
     let mut command = Command::new("sh");
-    // A group of its own: Ctrl-C reaches the demo only.
     command.args(["-c", WATCH, &collector.id().to_string()]).process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().context("starting the watcher of a collector")

@@ -144,8 +144,8 @@ pub(crate) const REQUESTS: [Request; 19] = [
         ..pod("acme-video", "acme", Instance(A100, "2g.20gb"), Notebook, at(17, 30), 5)
     },
     Request { project: Some("speech"), ..pod("acme-night", "acme", Share(A100, 2), Training, at(19, 0), 4) },
-    // Half a minute of work, billed as the minimum of a minute.
-    Request { lasts_us: 36 * SECOND_US, ..pod("cora-smoke", "cora", Whole(A100, 1), Training, at(21, 0), 0) },
+    // A pod that cannot start: held for half a minute, billed as the minimum of a minute.
+    Request { lasts_us: 36 * SECOND_US, ..pod("cora-smoke", "cora", Whole(A100, 1), Nothing, at(21, 0), 0) },
 ];
 
 /// A GPU that is lost: place on its node, when, for how long.

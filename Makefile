@@ -6,7 +6,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 
 .PHONY: help
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## the whole product on this machine, from simulated nodes to a bill you can open; installs what is missing
@@ -48,3 +48,14 @@ chaos: ## kill consumers and the broker while events flow, and compare with a ca
 	@$(LOCAL)/install.sh
 	cargo build --locked -p gpuledger -p gpuledger-collector -p gpuledger-nvml-sim
 	@$$($(LOCAL)/python.sh) tests/chaos $(CHAOS)
+
+.PHONY: bench-collector
+bench-collector: ## the node agent beside nvitop-exporter on a full simulated node: CPU, memory, cycle time
+	@$(LOCAL)/install.sh
+	@$$($(LOCAL)/python.sh) tests/bench/collector.py
+
+.PHONY: judge
+judge: ## nvidia-ml-py, nvitop and gpustat on every simulated node, compared with the collector (JUDGE='mps lost-gpu' for some)
+	@$(LOCAL)/install.sh
+	cargo build --locked -p gpuledger-collector -p gpuledger-nvml-sim
+	@$$($(LOCAL)/python.sh) tests/judge $(JUDGE)

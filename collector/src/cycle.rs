@@ -14,4 +14,4 @@ pub use report::{CycleReport, Gauges, LiveProcess, View};
 pub use sampler::{Sampler, SamplerSettings};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -47,9 +47,10 @@ impl<O: Send + 'static, R: Send + 'static> Lane<O, R> {
         Ok(Self { orders, reports, ordered: None })
     }
 
-    /// Gives an order, unless the last one is still being carried out.
+    /// Gives an order, unless the last one is still being carried out. That the thread is gone comes out as the answer.
     pub(crate) fn order(&mut self, order: O) {
-        if self.ordered.is_none() && self.orders.try_send(order).is_ok() {
+        if self.ordered.is_none() {
+            drop(self.orders.try_send(order));
             self.ordered = Some(Instant::now());
         }
     }
@@ -71,6 +72,44 @@ impl<O: Send + 'static, R: Send + 'static> Lane<O, R> {
             Err(RecvTimeoutError::Disconnected) => Answer::Ended,
         }
     }
+}
+
+/// Carries out all work at the same time, each in a lane of its own, and waits until the deadline. None: it did not come back by then,
+/// or it panicked; its thread is left behind.
+///
+/// # Errors
+/// The system starts no thread.
+pub(crate) fn together<K, W, R>(
+    works: impl IntoIterator<Item = (K, W)>,
+    deadline: Duration,
+) -> io::Result<Vec<(K, Option<R>)>>
+where
+    W: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    let mut lanes = Vec::new();
+    for (key, work) in works {
+        let mut lane = Lane::start("call", |work: W| work())?;
+        lane.order(work);
+        lanes.push((key, lane));
+    }
+    let until = Instant::now() + deadline;
+    let answer = |mut lane: Lane<W, R>| match lane.answer(until) {
+        Answer::Done(report) => Some(report),
+        Answer::Idle | Answer::Late(_) | Answer::Ended => None,
+    };
+    Ok(lanes.into_iter().map(|(key, lane)| (key, answer(lane))).collect())
+}
+
+/// Carries out one work. None: as in [`together`].
+///
+/// # Errors
+/// The system starts no thread.
+pub(crate) fn within<R: Send + 'static>(
+    deadline: Duration,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> io::Result<Option<R>> {
+    Ok(together([((), work)], deadline)?.into_iter().find_map(|(_, answer)| answer))
 }
 
 /// Enough for the calls into the driver; the default of 2 MiB a thread counts against the memory of a node with many devices.
@@ -119,5 +158,22 @@ mod tests {
         .unwrap();
         lane.order(1);
         assert_eq!(lane.answer(soon()), Answer::Ended);
+    }
+
+    #[test]
+    fn of_several_works_those_that_hang_are_left_behind() {
+        let (_never, gate) = channel::<()>();
+        let gate = std::sync::Arc::new(std::sync::Mutex::new(gate));
+        let work = |what: &'static str| {
+            let gate = std::sync::Arc::clone(&gate);
+            (what, move || match what {
+                "hangs" => gate.lock().unwrap().recv().map_or(1, |()| 2),
+                "works" => 3,
+                _ => panic!("this thread ends with a panic"),
+            })
+        };
+        let answers = together(["hangs", "panics", "works"].map(work), Duration::from_millis(500)).unwrap();
+        assert_eq!(answers, [("hangs", None), ("panics", None), ("works", Some(3))]);
+        assert_eq!(within(Duration::from_secs(10), || 4).unwrap(), Some(4));
     }
 }

@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod clock;
 pub mod cycle;
+pub mod driver;
 pub mod health;
 pub mod integrate;
 pub mod ladder;

@@ -9,12 +9,11 @@ use gpuledger_collector::cli::{Cli, Command, Format, Output};
 use gpuledger_collector::clock::{Clock, FileClock, RealClock};
 use gpuledger_collector::run::{Finished, run};
 use gpuledger_collector::settings::Settings;
-use gpuledger_collector::{probe, sample};
+use gpuledger_collector::{driver, probe, sample};
 use gpuledger_domain::time::Instant;
-use gpuledger_nvml::Nvml;
 use gpuledger_telemetry::logs::{LogFormat, init};
 use outcome::{OutOfReach, Outcome};
-use say::say;
+use say::{say, say_err};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -58,9 +57,8 @@ fn measure(settings: &Settings, until: Option<Instant>) -> Result<Outcome> {
 }
 
 fn print_probe(settings: &Settings, output: Output) -> Result<Outcome> {
-    let driver = load(settings)?;
-    let report = probe::probe(&driver, settings)
-        .map_err(|why| OutOfReach(format!("NVML does not list its GPUs: {why}")))?;
+    let driver = driver::load(settings.nvml_library.clone())?;
+    let report = probe::probe(&driver, settings)?;
     match output.format {
         Format::Table => say(probe::table(&report).trim_end()),
         Format::Json => say(&serde_json::to_string(&report)?),
@@ -69,22 +67,24 @@ fn print_probe(settings: &Settings, output: Output) -> Result<Outcome> {
 }
 
 fn print_samples(settings: &Settings, once: bool, output: Output) -> Result<Outcome> {
-    let driver = load(settings)?;
+    let driver = driver::load(settings.nvml_library.clone())?;
     let clock = clock(settings.clock_file.as_deref())?;
     loop {
-        let sampled = sample::take(&driver, settings, &*clock)?;
+        let sampled = sample::take(&driver, settings, &clock)?;
         match output.format {
             Format::Table => say(sample::table(&sampled).trim_end()),
-            Format::Json => say(&sample::json(&sampled.window)?),
+            Format::Json => {
+                say(&sample::json(&sampled.window)?);
+                sampled
+                    .unreadable
+                    .iter()
+                    .for_each(|(index, why)| say_err(&format!("GPU {index} cannot be read: {why}")));
+            }
         }
-        if once {
+        if once || sampled.hangs() {
             return Ok(if sampled.unreadable.is_empty() { Outcome::Done } else { Outcome::No });
         }
     }
-}
-
-fn load(settings: &Settings) -> Result<Nvml> {
-    Ok(Nvml::load(settings.nvml_library.as_deref()).map_err(|error| OutOfReach(error.to_string()))?)
 }
 
 /// The machine's clock, or that of a simulated node.

@@ -1,7 +1,9 @@
 //! Exit codes: 0 done, 1 the answer is no, 2 wrong usage or configuration, 3 a dependency is out of reach.
 
 use crate::say::say_err;
+use gpuledger_collector::driver::DriverError;
 use gpuledger_collector::run::RunError;
+use gpuledger_collector::sample::TakeError;
 use gpuledger_collector::settings::SettingsError;
 use gpuledger_telemetry::logs::LogError;
 use std::process::ExitCode;
@@ -66,7 +68,12 @@ fn code(error: &anyhow::Error) -> u8 {
 
 /// What a restart may mend is out of reach for now; the rest of a failed start is configuration.
 fn is_out_of_reach(cause: &(dyn std::error::Error + 'static)) -> bool {
-    matches!(cause.downcast_ref(), Some(RunError::Restart(_) | RunError::System { .. } | RunError::Spool(_)))
+    cause.is::<DriverError>()
+        || matches!(cause.downcast_ref(), Some(TakeError::Driver(_)))
+        || matches!(
+            cause.downcast_ref(),
+            Some(RunError::Restart(_) | RunError::System { .. } | RunError::Spool(_))
+        )
 }
 
 fn is_configuration(cause: &(dyn std::error::Error + 'static)) -> bool {

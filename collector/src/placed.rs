@@ -9,12 +9,14 @@
 mod disagreement;
 mod gift;
 mod holders;
+mod sole;
 #[cfg(test)]
 mod tests;
 mod unit;
 
 pub use disagreement::Disagreement;
 pub use gift::Unplaceable;
+pub use sole::sole_holders;
 pub use unit::{Instance, NodeDevice, Sighting, Unit, Unresolved};
 
 use crate::clock::Stamp;

@@ -9,11 +9,15 @@ pub use gpu::{GpuReport, Instance, ReadingReport, Refused};
 pub use privileges::{Held, Privilege};
 pub use table::table;
 
+use crate::driver::{DriverError, Listed, Opened, list};
+use crate::lanes::together;
 use crate::process::Standing;
 use crate::settings::Settings;
 use gpuledger_nvml::{Absent, Driver};
 use serde::Serialize;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// What can be measured on this node. Its JSON is stable: members are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,18 +45,19 @@ impl Report {
     }
 }
 
-/// Looks at everything once.
+/// Looks at everything once. A GPU that hangs is one that cannot be read, and the others are read all the same.
 ///
 /// # Errors
 /// NVML does not even count its GPUs.
-pub fn probe(driver: &dyn Driver, settings: &Settings) -> Result<Report, Absent> {
+pub fn probe(driver: &Arc<dyn Driver>, settings: &Settings) -> Result<Report, DriverError> {
     look(driver, settings, Path::new("/proc/self/status"))
 }
 
 /// `own`: the status of our own process, which is not below another procfs.
-fn look(driver: &dyn Driver, settings: &Settings, own: &Path) -> Result<Report, Absent> {
-    let versions = driver.versions().ok();
-    let gpus: Vec<GpuReport> = (0..driver.gpu_count()?).map(|index| GpuReport::of(driver, index)).collect();
+fn look(driver: &Arc<dyn Driver>, settings: &Settings, own: &Path) -> Result<Report, DriverError> {
+    let deadline = settings.call_deadline();
+    let Listed { versions, devices } = list(driver, deadline)?;
+    let gpus = gpus(devices, deadline)?;
     let standing = Standing::read(&settings.proc_root);
     let hindrance = standing.to_string();
     Ok(Report {
@@ -64,6 +69,20 @@ fn look(driver: &dyn Driver, settings: &Settings, own: &Path) -> Result<Report, 
         privileges: privileges::privileges(standing, own, &settings.pod_resources_socket, &gpus),
         gpus,
     })
+}
+
+/// Reads all devices at the same time.
+fn gpus(devices: Vec<Opened>, deadline: Duration) -> Result<Vec<GpuReport>, DriverError> {
+    let work = |Opened { index, device }| {
+        let read = move || match device {
+            Ok((identity, gpu)) => GpuReport::read(index, identity, gpu),
+            Err(why) => GpuReport::unreadable(index, why),
+        };
+        (index, read)
+    };
+    let reports = together(devices.into_iter().map(work), deadline)?;
+    let late = |index| GpuReport::unreadable(index, Absent::TimedOut);
+    Ok(reports.into_iter().map(|(index, report)| report.unwrap_or_else(|| late(index))).collect())
 }
 
 #[cfg(test)]

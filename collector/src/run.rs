@@ -6,6 +6,7 @@
 mod device;
 mod figures;
 mod fleet;
+mod labels;
 mod library;
 mod node;
 mod services;

@@ -14,6 +14,7 @@ use gpuledger_wire::text::Name;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Read where `--config` names no file and this one is there.
 pub const USUAL_FILE: &str = "/etc/gpuledger/collector.toml";
@@ -144,6 +145,11 @@ impl Settings {
     /// Sample period in microseconds.
     pub const fn period_us(&self) -> u64 {
         self.sample_period_ms * 1_000
+    }
+
+    /// How long one call to the driver may take.
+    pub const fn call_deadline(&self) -> Duration {
+        Duration::from_millis(self.call_deadline_ms)
     }
 
     /// How often is sampled, and into which windows.

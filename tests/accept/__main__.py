@@ -7,6 +7,7 @@ Exit 0 only when every bar looked at was held."""
 import sys
 
 import chaos  # noqa: F401 (registers its bar)
+import collector  # noqa: F401 (registers its bars)
 import frame
 import database  # noqa: F401 (registers its bars)
 import hostile  # noqa: F401 (registers its bars)

@@ -5,9 +5,9 @@ what they can see.
     make judge JUDGE='mps sparse-mig'   those whose names contain one of the words
 
 At each change of a scenario's timeline, or eight of many, the clock is held. The collector takes its sample, which spans two periods;
-nvidia-ml-py looks over the same interval; `nvitop -1`, `gpustat --json` and `probe` look where it ended. What the collector says is compared with what each of them
-says: names, MIG devices, memory, processes, energy, activity, and why something is absent. A difference that has a known cause (known.py) is
-counted under that cause and listed; any other, and any crash, makes the exit code 1."""
+nvidia-ml-py looks over the same interval; `nvitop -1`, `gpustat --json` and `probe` look where it ended. What the collector says is compared
+with what each of them says: names, MIG devices, memory, processes, energy, activity, and why something is absent. A difference, or an end of
+a viewer, that has a known cause (known.py) is counted under that cause and listed; any other makes the exit code 1."""
 import concurrent.futures
 import os
 import sys
@@ -22,7 +22,7 @@ from node import LIBRARY, ROOT, Node
 from scenario import Scenario
 
 SCENARIOS = ROOT / "collector" / "nvml-sim" / "scenarios"
-HEADINGS = ("scenario", "instants", "compared", "agree", "known", "differ", "crashed")
+HEADINGS = ("scenario", "instants", "compared", "agree", "known", "differ", "known_ends", "crashed")
 
 
 @dataclass
@@ -36,9 +36,9 @@ class Verdict:
     crashed: list = field(default_factory=list)
 
     def row(self):
-        excused, differ = sum(self.excused.values()), len(self.differing)
-        agree = self.compared - differ - sum(count for cause, count in self.excused.items() if cause.is_of_values)
-        return self.name, self.instants, self.compared, agree, excused, differ, len(self.crashed)
+        known, differ = sum(count for cause, count in self.excused.items() if cause.is_of_values), len(self.differing)
+        ends = sum(self.excused.values()) - known
+        return self.name, self.instants, self.compared, self.compared - known - differ, known, differ, ends, len(self.crashed)
 
     @property
     def is_clean(self):

@@ -3,12 +3,12 @@ from dataclasses import dataclass
 
 import facts
 from facts import ABSENT, MEASURED, of_gpu, unlabelled
-from node import PERIOD_US, SPAN_US
+from node import PERIOD_US, SPAN_US, unix_us
 
 # Whole per cent, rounded by the driver in each period.
 SAMPLED_US, COUNTED_US = SPAN_US // 100 + 1, SPAN_US // 1000
 GAUGES = {"gauge", "power", "activity of"}
-FIXED = {"unreadable", "uuid", "name", "MIG", "MIG devices", "profile of"}
+FIXED = {"driver", "GPUs", "unreadable", "uuid", "name", "MIG", "MIG devices", "profile of"}
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ def sides(scene):
     changing |= {what for look in looks for what in look if what not in last}
     # The means are over the whole sample: they are compared with a look at its end only where nothing changed.
     changing |= {(index, "processes") for index, *what in changing if what[:1] == ["process"]}
-    # Where calls take long, everybody measured at another time: what stays is compared.
-    fixed = {what for what in ours if not scene.is_undelayed and not FIXED.union(["driver", "GPUs"]).intersection(what)}
-    steady = {what: value for what, value in ours.items() if what not in changing | fixed}
+    # Where calls take long, everybody measured at another time: only what stays is compared.
+    late = set() if scene.is_undelayed else {what for what in ours if not FIXED.intersection(what)}
+    steady = {what: value for what, value in ours.items() if what not in changing | late}
     # Gauges are no part of a window; nvidia-ml-py, which is compared with the collector, says what NVML answers.
     gauges = {what: value for what, value in (last | facts.busy_processes(scene.look)).items() if GAUGES.intersection(what[1:2]) and scene.is_undelayed}
     yield "nvidia-ml-py", steady, last, {}
@@ -81,6 +81,7 @@ def sides(scene):
 def of_interval(scene):
     """What was measured between the first look and the last: (the collector's, nvidia-ml-py's, margins)."""
     ours, theirs, margins = {}, {}, {}
+    start_us = unix_us(scene.sample["start"])
 
     def compare(what, mine, other, margin=0):
         if other is not None:
@@ -98,14 +99,14 @@ def of_interval(scene):
             readings = [memory_of(seen, instance) for seen in history]
             if "memory_byte_us" in unit and all(isinstance(used, int) for used in readings):
                 compare((*name, "memory over time"), int(unit["memory_byte_us"]), sum(readings[:-1]) * PERIOD_US)
-            sm(compare, (*name, "SM-active us"), unit, [active_of_unit(it, index, instance, unit) for it in scene.look["periods"]])
+            sm(compare, (*name, "SM-active us"), unit, [active_of_unit(it, index, instance, unit) for it in scene.look["periods"]], start_us)
         energy(compare, index, of_gpu(scene.sample["units"], gpu["uuid"]), [seen["energy_mj"] for seen in history])
         processes = of_gpu(scene.sample["processes"], gpu["uuid"])
         for process in processes:
             is_alone = [it["pid"] for it in processes].count(process["pid"]) == 1
             if is_alone and is_there(history, process["pid"]):
                 what = (index, "process", process["pid"], "SM-active us")
-                sm(compare, what, process, [active_of_process(it, index, process["pid"]) for it in scene.look["periods"]])
+                sm(compare, what, process, [active_of_process(it, index, process["pid"]) for it in scene.look["periods"]], start_us)
     return ours, theirs, margins
 
 
@@ -131,17 +132,22 @@ def energy(compare, index, units, counter):
         compare((index, "energy mJ"), ours, facts.reason(counter[-1]))
 
 
-def sm(compare, what, reading, periods):
+def sm(compare, what, reading, periods, start_us):
     """`periods`: per cent in each period, or why not. A reading that covers a part only is compared where the parts are alike."""
     label = reading["quality"].get("sm_active_us")
     covered_us = reading["covered_us"]
-    if label not in MEASURED or not covered_us or any(not isinstance(it, (int, float)) for it in periods):
+    if label not in MEASURED or not covered_us or any(not isinstance(it, (int, float)) for it in periods) or is_young(reading, label, start_us):
         return
     margin = COUNTED_US if label == "interval_mean" else SAMPLED_US
     if covered_us == SPAN_US:
         compare(what, reading["sm_active_us"], round(sum(periods) / 100 * PERIOD_US), margin)
     elif max(periods) - min(periods) <= 1:
         compare(what, reading["sm_active_us"], round(sum(periods) / len(periods) / 100 * covered_us), margin)
+
+
+def is_young(reading, label, start_us):
+    """The driver's accounting takes a sample a second: of a process that just began, it says little of the interval."""
+    return label == "driver_counter" and start_us - unix_us(reading["started_at"]) < PERIOD_US
 
 
 def active_of_unit(period, index, instance, unit):

@@ -5,6 +5,8 @@ import re
 from node import SPAN_US
 
 ABSENT = "absent"
+# The collector says nothing of a unit that is there.
+NO_ROW = "nothing"
 # The collector's words for NVML's codes.
 REASONS = {1: "uninitialized", 3: "not_supported", 4: "no_permission", 6: "not_found", 9: "driver_not_loaded", 10: "timed_out", 13: "no_function",
            15: "lost", 16: "reset_required", 18: "driver_mismatch", 25: "version_mismatch", 28: "not_found", 999: "unknown"}
@@ -98,6 +100,8 @@ def of_collector(probe, sample):
         facts[index, "MIG devices"] = tuple(sorted((it["uuid"], it["gpu_instance"], it["compute_instance"]) for it in gpu["instances"]))
         facts |= {(index, "profile of", it["uuid"]): it["profile"] for it in gpu["instances"]}
         places = {it["placement"]: it["gpu_instance"] for it in gpu["instances"]}
+        facts[index, "memory"] = NO_ROW
+        facts |= {(index, "instance", instance, "memory"): NO_ROW for instance in places.values()}
         for unit in of_gpu(sample["units"], uuid):
             instance = instance_of(unit, places)
             facts[(index, "memory") if instance is None else (index, "instance", instance, "memory")] = most(unit)

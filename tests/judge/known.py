@@ -2,7 +2,7 @@
 from dataclasses import dataclass
 
 from compare import ABSENT, is_absent
-from facts import is_unreadable, of_gpu
+from facts import NO_ROW, is_unreadable, of_gpu
 
 
 @dataclass(frozen=True)
@@ -19,15 +19,16 @@ ZERO = Cause("nvitop, zero for refused", "where NVML refuses the samples of proc
 GARBAGE = Cause("nvitop, garbage rows", "it shows rows of utilisation that cannot be true (nvtop issue 110)")
 BOOT_TIME = Cause("nvitop, stamps since boot", "it asks for samples by Unix time, and this driver stamps them by the time since boot")
 HOST_MEMORY = Cause("nvitop, unified memory", "where NVML refuses the memory of a part that shares it with the host, it shows the host's")
-LONG_RECORDS = Cause("nvidia-ml-py, long records", "drivers 535.43 to 535.86 write 32 bytes a process where it reads 24 (nvitop issues 79, 88, 89)")
+LONG_RECORDS = Cause("nvidia-ml-py, long records", "drivers 535.43 to 535.86 write 32 bytes a process where its newest list reads 24 (nvitop issues "
+                     "79, 88, 89); the list before is compared", False)
+GPUSTAT_LONG_RECORDS = Cause("gpustat, long records", "it asks for nvidia-ml-py's newest list of processes only, and believes it")
 PARENT_ONLY = Cause("gpustat, no privilege under MIG", "it asks the GPU, which refuses, and not its MIG devices, which answer")
 NOBODY = Cause("no entry in /proc", "the collector tells no process that the kernel does not know: whose it is cannot be known (gpustat issue 16)")
 NAMESPACE = Cause("another PID namespace", "NVML's process numbers are not those of this /proc: the collector tells no process, and `probe` says so")
 UNPLACED = Cause("instance without a place", "without privilege NVML does not tell where an instance stands, and a window names it by its place; the GPU's "
                  "`quality` says so under `instances`")
-DEVICE_ENDS_NVITOP = Cause("nvitop, one GPU ends it", "a GPU whose handle is refused for any other reason than that it is lost ends it", False)
-DEVICE_ENDS_GPUSTAT = Cause("gpustat, one GPU ends it", "a GPU that answers neither UNKNOWN nor GPU_IS_LOST but another error ends it", False)
-LONG_RECORDS_END = Cause("nvitop, long records", LONG_RECORDS.why, False)
+DEVICE_ENDS = {viewer: Cause(f"{viewer}, one GPU ends it", "a GPU that answers neither UNKNOWN nor GPU_IS_LOST but another error ends it", False)
+               for viewer in ("nvitop", "gpustat")}
 
 # Reasons that no sound device gives.
 UNSOUND = {f"unavailable({why})" for why in ("unknown", "lost", "reset_required", "timed_out", "driver_not_loaded", "driver_mismatch", "uninitialized")}
@@ -38,7 +39,8 @@ def fault(client, ended, scene):
     if ended.has_crashed:
         return "crashed"
     if client == "look":
-        return None if ended.code == 0 and scene.look else "did not answer"
+        has_garbage = any(gpu.get("has_garbage") for seen in scene.look.get("looks", []) for gpu in seen["gpus"])
+        return "did not answer" if ended.code or not scene.look else "rows that cannot be" if has_garbage else None
     right = right_codes(client, scene)
     return None if ended.code in right else f"exit {' or '.join(map(str, right))} is right"
 
@@ -60,14 +62,12 @@ def right_codes(client, scene):
 
 
 def cause_of_end(client, ended, scene, scenario):
+    """The cause of a fault that is a viewer's own, if it is a known one."""
     refusals = {is_unreadable(gpu) for gpu in scene.look["looks"][-1]["gpus"]} if scene.look.get("looks") else set()
-    if client == "nvitop" and refusals - {None, "absent(lost)"}:
-        return DEVICE_ENDS_NVITOP
-    if client == "gpustat" and refusals - {None, "absent(lost)", "absent(unknown)"}:
-        return DEVICE_ENDS_GPUSTAT
-    if client == "nvitop" and has_long_records(scenario) and "PID out of range" in ended.err:
-        return LONG_RECORDS_END
-    return None
+    is_by_nvml = "pynvml.NVMLError" in ended.last_words() or ended.err.startswith("Error on querying NVIDIA devices")
+    if client in DEVICE_ENDS and is_by_nvml and refusals - {None, "absent(lost)", "absent(unknown)"}:
+        return DEVICE_ENDS[client]
+    return LONG_RECORDS if client == "look" and ended.code == 0 and has_long_records(scenario) else None
 
 
 def has_long_records(scenario):
@@ -95,9 +95,9 @@ def of_nvitop(difference, scene, scenario):
 
 
 def of_nvitop_activity(ours, theirs, scenario):
-    if theirs == 0:
-        return ZERO if is_absent(ours) else BOOT_TIME if scenario.counts_since_boot else None
-    return GARBAGE if ours == ABSENT and theirs > 100 else None
+    if is_absent(ours):
+        return ZERO if theirs == 0 else GARBAGE if ours == ABSENT and theirs > 100 else None
+    return BOOT_TIME if scenario.counts_since_boot and (theirs == 0 or is_absent(theirs)) else None
 
 
 def of_gpustat(difference, scene, _scenario):
@@ -107,12 +107,14 @@ def of_gpustat(difference, scene, _scenario):
 
 
 def of_rows(difference, scene, scenario):
-    """Lists of processes. What cannot be excused piece by piece is not excused."""
+    """Lists of processes, and readings of instances without a place. What cannot be excused piece by piece is not excused."""
     index, what = difference.what[0], difference.what[1]
+    if what == "instance" and difference.ours == NO_ROW:
+        return UNPLACED if is_unplaced(difference.what[2], index, scene) else None
     if what not in ("processes", "pids", "process", "pid"):
         return None
-    if has_long_records(scenario) and difference.viewer != "nvitop":
-        return LONG_RECORDS
+    if has_long_records(scenario) and difference.viewer == "gpustat":
+        return GPUSTAT_LONG_RECORDS
     if what not in ("processes", "pids") or is_absent(difference.ours) or is_absent(difference.theirs):
         return None
     if scene.probe["attribution"] and not difference.ours:

@@ -12,7 +12,8 @@ import sys
 
 import pynvml as n
 
-FUNCTION_NOT_FOUND, NOT_FOUND, VERSION_MISMATCH, INSTANCES_MAX = 13, 6, 25, 0xFFFFFFFF
+FUNCTION_NOT_FOUND, NOT_FOUND, VERSION_MISMATCH = 13, 6, 25
+NO_INSTANCE, PID_MAX = 0xFFFFFFFF, 1 << 22
 PROCESS_LISTS = ("MPSComputeRunningProcesses", "ComputeRunningProcesses", "GraphicsRunningProcesses")
 
 
@@ -42,8 +43,13 @@ def memory(handle):
 
 
 def rows(handle, name):
+    """The newest list that the driver has, and fills in with rows that can be."""
     answer = ask(getattr(n, f"nvmlDeviceGet{name}_v3"), handle)
-    return ask(getattr(n, f"nvmlDeviceGet{name}_v2"), handle) if failed(answer, FUNCTION_NOT_FOUND) else answer
+    return ask(getattr(n, f"nvmlDeviceGet{name}_v2"), handle) if failed(answer, FUNCTION_NOT_FOUND) or is_garbage(answer) else answer
+
+
+def is_garbage(answer):
+    return not failed(answer) and any(not 0 < row.pid <= PID_MAX for row in answer)
 
 
 def processes(handle):
@@ -54,7 +60,7 @@ def processes(handle):
         return answers["ComputeRunningProcesses"]
     for answer in answers.values():
         for row in [] if failed(answer) else answer:
-            ids = tuple(None if value == INSTANCES_MAX else value for value in (row.gpuInstanceId, row.computeInstanceId))
+            ids = tuple(None if value == NO_INSTANCE else value for value in (row.gpuInstanceId, row.computeInstanceId))
             contexts.setdefault((row.pid, *ids), row.usedGpuMemory)
     found = {}
     for (pid, gpu_instance, _), used in contexts.items():
@@ -88,6 +94,7 @@ def device(index):
         "mig": mode if failed(mode) else mode[0], "memory": memory(handle), "processes": processes(handle), "instances": instances(handle),
         "gauge": gauge if failed(gauge) else gauge.gpu, "energy_mj": ask(n.nvmlDeviceGetTotalEnergyConsumption, handle),
         "power_mw": ask(n.nvmlDeviceGetPowerUsage, handle),
+        "has_garbage": any(is_garbage(ask(getattr(n, f"nvmlDeviceGet{name}_v3"), handle)) for name in PROCESS_LISTS),
     }
 
 

@@ -79,6 +79,9 @@ impl Cycle<'_> {
         let energy =
             gauges.map(|gauges| Timed { at_us: self.clock.now().monotonic_us, value: gauges.energy_mj });
         let accounted = self.accounted(listed.as_ref().ok());
+        let counters = accounted.iter().flat_map(|read| &read.value).filter_map(|one| one.counters.ok());
+        let now = self.clock.now();
+        self.integrator.learn_time(counters.map(|counters| counters.start_us), now);
         let Confirmed { processes, live, mut discarded } = self.confirm(listed);
         let torn = self.is_torn(layout);
         let Stood { instances, memory, gpm } = self.keep_what_stood(&units, memory, gpm);
@@ -157,8 +160,10 @@ impl Cycle<'_> {
         self.timed(|cycle| cycle.gpu.process_utilization(since_us).map(|rows| RowsReply { rows }))
     }
 
-    fn units(&self) -> Vec<(UnitKey, Scope)> {
-        let instances = self.tracker.instances().filter(|_| self.ladder.mig).map(|instance| {
+    /// The device, and its instances if the layout was read: what was seen before may be gone.
+    fn units(&self, is_layout_read: bool) -> Vec<(UnitKey, Scope)> {
+        let are_there = self.ladder.mig && is_layout_read;
+        let instances = self.tracker.instances().filter(|_| are_there).map(|instance| {
             let unit = UnitKey::Instance { id: instance.id, generation: instance.generation };
             (unit, Scope::GpuInstance(instance.id))
         });

@@ -7,7 +7,7 @@ mod sharing;
 mod time;
 mod totals;
 mod whole;
-mod world;
+pub(crate) mod world;
 
 use super::{CycleReport, Sampler, SamplerSettings};
 use crate::window::Part;

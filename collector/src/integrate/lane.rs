@@ -47,6 +47,8 @@ pub struct Integrator {
     scale: Timescale,
     /// Nothing is told of the time before: UTC was set, or the driver was loaded anew.
     floor_us: u64,
+    /// The device did not answer in the last cycle: it was lost, or wanted a reset.
+    was_gone: bool,
     time: DriverTime,
     book: Book,
     roster: Roster,
@@ -68,6 +70,7 @@ impl Integrator {
             periods,
             scale: Timescale::at(began),
             floor_us: began.monotonic_us,
+            was_gone: false,
             time: DriverTime::default(),
             book: Book::new(gpu, frame),
             roster: Roster::default(),
@@ -167,9 +170,13 @@ impl Integrator {
             self.failed(at, why, seen, last);
             return seen.discarded.clone();
         }
-        // Seen by then, and maybe not yet when the cycle began.
+        if std::mem::take(&mut self.was_gone) {
+            // Its counters and rings began anew; one that still holds what was before says nothing of the time away.
+            self.seed(seen.began);
+        }
+        // Seen by then, and maybe not yet when the cycle began. Of a layout that changed meanwhile nobody knows since when.
         let listed = self.scale.utc(seen.processes.at_us);
-        for live in &seen.instances {
+        for live in seen.instances.iter().filter(|_| !seen.torn) {
             self.book.unit(listed, live.unit, live.placement);
         }
         if seen.torn {
@@ -205,8 +212,10 @@ impl Integrator {
         }
         self.gap(last.unwrap_or(seen.began).monotonic_us, seen.ended.monotonic_us, Why::Nvml(why));
         if why.is_device_gone() {
-            // Its counters and rings begin anew when it comes back; one that still holds what was before says nothing of the time away.
-            self.seed(seen.ended);
+            self.was_gone = true;
+            self.unit_memory.clear();
+            self.process_memory.clear();
+            self.gauge = None;
         }
         self.roster.reseed();
     }
@@ -253,6 +262,13 @@ impl Integrator {
                 self.gap(span.from_us(), span.to_us(), why);
             }
         }
+    }
+
+    /// Processes of the last list, as long as what was seen is held: after that nobody knows whether they live.
+    fn lately(&self, now_us: u64) -> Vec<ProcessKey> {
+        let held_us = 2 * self.periods.sample_us;
+        let is_held = |seen_us: u64| now_us.saturating_sub(seen_us) <= held_us;
+        self.roster.live().filter(|(_, entry)| is_held(entry.seen_us)).map(|(key, _)| *key).collect()
     }
 
     fn add(&mut self, subject: Subject, measure: Measure, span: Span, amount: u128, quality: Quality) {

@@ -15,6 +15,8 @@ pub struct Entry {
     pub owner: Arc<Owner>,
     /// The last list without it, where there was one: it began after that.
     pub absent_us: Option<u64>,
+    /// The first list with it.
+    pub first_us: u64,
     /// The last list with it.
     pub seen_us: u64,
     /// The first list without it again.
@@ -53,6 +55,7 @@ impl Roster {
                 kind: process.kind,
                 owner: Arc::clone(&process.owner),
                 absent_us: self.listed_us,
+                first_us: at_us,
                 seen_us: at_us,
                 gone_us: None,
             });
@@ -80,6 +83,11 @@ impl Roster {
     /// One process, live or ended lately.
     pub fn get(&self, key: &ProcessKey) -> Option<&Entry> {
         self.entries.get(key)
+    }
+
+    /// Whether the last list has it, and there was none since that could not be read.
+    pub fn is_listed(&self, key: &ProcessKey) -> bool {
+        self.now.contains(key)
     }
 
     /// All of them.

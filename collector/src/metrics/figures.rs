@@ -75,6 +75,6 @@ pub struct Holder {
     pub namespace: String,
     /// Name of the pod.
     pub pod: String,
-    /// Name of the container.
+    /// Name of the container; empty where several of the pod's were given the unit.
     pub container: String,
 }

@@ -361,3 +361,70 @@ fn an_instance_made_anew_elsewhere_is_another_unit() {
     assert_eq!(said[0]["units"][0]["mig"]["placement"], json!({"start": 0, "size": 4}));
     assert_eq!(said[0]["units"].as_array().unwrap().len(), 1);
 }
+
+/// Who stands at which unit: `GPU-1/2 ml/u1 main`.
+fn holders(pods: Vec<Pod>) -> Vec<String> {
+    let holders = sole_holders(&listing(0, pods), &Node::new().devices());
+    let place = |(gpu, instance): (String, Option<u32>)| {
+        instance.map_or_else(|| gpu.clone(), |instance| format!("{gpu}/{instance}"))
+    };
+    let line = |(at, of): (_, crate::metrics::Holder)| {
+        format!("{} {}/{} {}", place(at), of.namespace, of.pod, of.container)
+    };
+    holders.into_iter().map(line).collect()
+}
+
+fn alive(uid: &str, ids: &[&str]) -> Pod {
+    pod(Some(uid), Life::Alive, ids)
+}
+
+#[test]
+fn a_unit_has_a_holder_where_exactly_one_pod_was_given_it() {
+    let found = holders(vec![
+        alive("u1", &["GPU-0", "MIG-2-0"]),
+        alive("u2", &["GPU-2::0", "GPU-2::1"]),
+        pod(None, Life::Untold, &["GPU-3"]),
+        pod(Some("old"), Life::Ended, &["GPU-0"]),
+        alive("u3", &["GPU-9"]),
+    ]);
+    assert_eq!(
+        found,
+        ["GPU-0 ml/u1 main", "GPU-1/2 ml/u1 main", "GPU-2 ml/u2 main", "GPU-3 ml/nameless main"],
+        "of GPU-1 as a whole nobody"
+    );
+}
+
+#[test]
+fn what_several_pods_were_given_has_no_holder() {
+    assert_eq!(holders(vec![alive("u1", &["GPU-0::0"]), alive("u2", &["GPU-0::1"])]), Vec::<String>::new());
+    let compute_instances = vec![alive("u1", &["MIG-1-0"]), alive("u2", &["MIG-1-1"])];
+    assert_eq!(
+        holders(compute_instances),
+        Vec::<String>::new(),
+        "they share the values of their GPU instance"
+    );
+    let both = vec![alive("u1", &["GPU-1"]), alive("u2", &["MIG-2-0"])];
+    assert_eq!(holders(both), ["GPU-1/1 ml/u1 main"], "the whole GPU is not u1's alone");
+}
+
+#[test]
+fn a_whole_gpu_is_held_with_its_instances() {
+    assert_eq!(
+        holders(vec![alive("u1", &["GPU-1"])]),
+        ["GPU-1 ml/u1 main", "GPU-1/1 ml/u1 main", "GPU-1/2 ml/u1 main"]
+    );
+}
+
+#[test]
+fn several_containers_of_one_pod_leave_the_pod() {
+    let mut shared = alive("u1", &["GPU-0", "GPU-0"]);
+    "side".clone_into(&mut shared.given[1].container);
+    assert_eq!(holders(vec![shared]), ["GPU-0 ml/u1 "]);
+}
+
+#[test]
+fn while_a_name_could_mean_any_device_nobody_is_the_only_one() {
+    for strange in ["strange/1", "gpu-2"] {
+        assert_eq!(holders(vec![alive("u1", &["GPU-0"]), alive("u2", &[strange])]), Vec::<String>::new());
+    }
+}

@@ -1,7 +1,7 @@
 //! One GPU in the report.
 
 use crate::ladder::{self, Known, Ladder, Standing, Want};
-use gpuledger_nvml::{Absent, Driver, MigInstance, MigMode, Reading};
+use gpuledger_nvml::{Absent, Gpu, Identity, MigInstance, MigMode};
 use serde::Serialize;
 
 /// One GPU.
@@ -72,8 +72,8 @@ pub struct Refused {
 }
 
 impl GpuReport {
-    pub(super) fn of(driver: &dyn Driver, index: u32) -> Self {
-        Self::read(driver, index).unwrap_or_else(|why| Self {
+    pub(super) fn unreadable(index: u32, why: Absent) -> Self {
+        Self {
             index,
             unreadable: Some(why.to_string()),
             uuid: None,
@@ -82,18 +82,16 @@ impl GpuReport {
             mig: unavailable(why),
             instances: Vec::new(),
             readings: Vec::new(),
-        })
+        }
     }
 
-    fn read(driver: &dyn Driver, index: u32) -> Reading<Self> {
-        let mut gpu = driver.gpu(index)?;
-        let identity = gpu.identity()?;
+    pub(super) fn read(index: u32, identity: Identity, mut gpu: Box<dyn Gpu>) -> Self {
         let mode = gpu.mig_mode();
         let is_on = matches!(mode, Ok(MigMode::On { .. }));
         let instances = if is_on { gpu.instances().unwrap_or_default() } else { Vec::new() };
         let gpu_instance = instances.first().map(|instance| instance.gpu_instance);
         let ladder = ladder::probe(&*gpu, is_on, Known { gpu_instance, ..Known::default() });
-        Ok(Self {
+        Self {
             index,
             unreadable: None,
             uuid: Some(identity.uuid),
@@ -102,7 +100,7 @@ impl GpuReport {
             mig: mode.map_or_else(unavailable, |mode| mig_word(mode).to_owned()),
             instances: instances.iter().map(Instance::of).collect(),
             readings: readings(&ladder),
-        })
+        }
     }
 }
 

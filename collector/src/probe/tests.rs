@@ -168,7 +168,8 @@ fn report() -> Report {
         pod_resources_socket: root.path().join("kubelet.sock"),
         ..Settings::default()
     };
-    look(&Node, &settings, &own.join("status")).unwrap()
+    let driver: Arc<dyn Driver> = Arc::new(Node);
+    look(&driver, &settings, &own.join("status")).unwrap()
 }
 
 fn reading<'a>(report: &'a Report, gpu: usize, word: &str) -> &'a ReadingReport {

@@ -2,16 +2,17 @@
 
 use super::RunError;
 use super::device::{DeviceLane, Looked};
-use super::library::{Library, Opened, Order, Report};
+use super::library::{Library, Order, Report};
 use super::node::Node;
 use crate::clock::Clock;
 use crate::cycle::{Sampler, SamplerSettings};
+use crate::driver::{LOAD_DEADLINE, Opened};
 use crate::health::{Backoff, BookError};
 use crate::lanes::{Answer, Lane};
 use crate::process::{BootError, Procfs};
 use crate::settings::Settings;
 use gpuledger_domain::geometry::Geometry;
-use gpuledger_nvml::{Absent, DeviceEvent, EventKind, Reading, Versions};
+use gpuledger_nvml::{Absent, DeviceEvent, EventKind, Gpu, Reading, Versions};
 use gpuledger_wire::geometry::geometry;
 use gpuledger_wire::text::Name;
 use std::collections::BTreeMap;
@@ -19,8 +20,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the library may take to load: a driver without persistence initialises every device first.
-const LOAD_DEADLINE: Duration = Duration::from_secs(60);
 /// After so long without any device that answers, its access is taken for revoked: a device cgroup gives it back to a new process only.
 const REVOKED_US: u64 = 60_000_000;
 
@@ -44,15 +43,44 @@ impl From<BookError> for Trouble {
     }
 }
 
+/// How long the leader waits for the lanes at a time. Who takes longer is heard in a later cycle.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// For the GPUs, for events, and for devices that are opened again.
+    cycle: Duration,
+    /// For the library to load.
+    load: Duration,
+}
+
+impl Patience {
+    /// A quarter of a period for each of the three things that a cycle waits for, so that one slow call, of whichever GPU, does not stretch the
+    /// period of the others. The time of a simulated node goes on only with the leader: there it waits for everything.
+    fn new(settings: &Settings) -> Self {
+        let deadline = settings.call_deadline();
+        if settings.clock_file.is_some() {
+            return Self { cycle: deadline, load: LOAD_DEADLINE };
+        }
+        let quarter = Duration::from_micros(settings.period_us() / 4).min(deadline);
+        Self { cycle: quarter, load: quarter }
+    }
+
+    fn until(wait: Duration) -> Instant {
+        Instant::now() + wait
+    }
+}
+
 /// All GPUs of the node.
 pub(super) struct Fleet {
     clock: Arc<dyn Clock>,
     deadline: Duration,
+    patience: Patience,
     sampling: SamplerSettings,
     geometry: Arc<Geometry>,
     proc_root: PathBuf,
     boot_file: PathBuf,
     library: Lane<Order, Report>,
+    /// What it was asked last passed its deadline.
+    is_library_late: bool,
     is_loaded: bool,
     loading: Backoff,
     opening: Backoff,
@@ -67,16 +95,22 @@ pub(super) struct Fleet {
 
 impl Fleet {
     pub(super) fn new(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Self, RunError> {
-        let mut library = Library::new(settings.nvml_library.clone());
+        let mut library = Library::new(settings.nvml_library.clone(), settings.call_deadline());
         let lane = Lane::start("nvml", move |order| library.carry_out(order));
-        Ok(Self {
+        Ok(Self::of(lane.map_err(RunError::system("start a thread for the library"))?, settings, clock))
+    }
+
+    fn of(library: Lane<Order, Report>, settings: &Settings, clock: Arc<dyn Clock>) -> Self {
+        Self {
             clock,
-            deadline: Duration::from_millis(settings.call_deadline_ms),
+            deadline: settings.call_deadline(),
+            patience: Patience::new(settings),
             sampling: settings.sampling(),
             geometry: Arc::new(geometry()),
             proc_root: settings.proc_root.clone(),
             boot_file: settings.beside_the_spool("boot.json"),
-            library: lane.map_err(RunError::system("start a thread for the library"))?,
+            library,
+            is_library_late: false,
             is_loaded: false,
             loading: Backoff::default(),
             opening: Backoff::default(),
@@ -85,24 +119,26 @@ impl Fleet {
             indices: BTreeMap::new(),
             has_unopened: false,
             revoked_since_us: None,
-        })
+        }
     }
 
     /// Looks at every GPU once, and has the node say what is to be said.
     pub(super) fn cycle(&mut self, node: &mut Node) -> Result<(), Trouble> {
+        self.listen(node, Instant::now())?;
         if !self.is_loaded {
             self.load(node)?;
         }
-        self.take_events(node);
-        let troubles = self.look(node);
-        self.open_again(node, &troubles)?;
+        self.take_events(node)?;
+        self.look(node);
+        self.open_again(node)?;
         node.beat(self.clock.now());
-        self.judge(&troubles)
+        self.judge()
     }
 
-    /// Closes the windows of every GPU.
+    /// Closes the windows of every GPU. What is still looking may end its cycle first, and is left behind if it hangs.
     pub(super) fn end(&mut self, node: &mut Node) {
-        let until = Instant::now() + self.deadline;
+        let until = Patience::until(self.deadline);
+        self.hear(node, until);
         for (gpu, lane) in &mut self.lanes {
             if let Some(parts) = lane.flush(until) {
                 node.flushed(gpu, parts);
@@ -110,24 +146,60 @@ impl Fleet {
         }
     }
 
+    /// Takes what the library says to its last order, whichever that was: a load, devices and events may all come late, and none is lost.
+    fn listen(&mut self, node: &mut Node, until: Instant) -> Result<(), Trouble> {
+        let deadline = if self.is_loaded { self.deadline } else { LOAD_DEADLINE };
+        match self.library.answer(until) {
+            Answer::Done(report) => {
+                self.is_library_late = false;
+                self.heard(node, report)
+            }
+            Answer::Late(age) if age >= deadline && !self.is_library_late => {
+                self.is_library_late = true;
+                tracing::warn!(?age, "NVML hangs: no events are read, and no device is opened");
+                Ok(())
+            }
+            Answer::Idle | Answer::Late(_) => Ok(()),
+            Answer::Ended => Err(Trouble::Restart("the thread of the library ended".to_owned())),
+        }
+    }
+
+    fn heard(&mut self, node: &mut Node, report: Report) -> Result<(), Trouble> {
+        match report {
+            Report::Loaded(versions, opened) => self.loaded(node, versions, opened),
+            Report::NotLoaded(why) => {
+                tracing::warn!(%why, "NVML cannot be used; tried again");
+                Err(Trouble::NotLoaded(why.to_string()))
+            }
+            Report::Opened(opened) => self.opened(node, opened),
+            Report::Events(events, why) => {
+                for event in events {
+                    self.happened(node, &event);
+                }
+                if let Some(why) = why.filter(|why| *why != Absent::NotSupported) {
+                    tracing::debug!(%why, "events cannot be read");
+                }
+                Ok(())
+            }
+        }
+    }
+
     fn load(&mut self, node: &mut Node) -> Result<(), Trouble> {
-        let now = self.clock.now();
         if !self.library.is_busy() {
-            if !self.loading.is_due(now.monotonic_us) {
+            let now_us = self.clock.now().monotonic_us;
+            if !self.loading.is_due(now_us) {
                 return Err(Trouble::NotLoaded("the next attempt is not due yet".to_owned()));
             }
+            // Failed until a cycle shows that it worked: a library that loads and is of no use is not loaded each second.
+            self.loading.failed(now_us);
             self.library.order(Order::Load);
         }
-        let why = match self.library.answer(Instant::now() + LOAD_DEADLINE) {
-            Answer::Done(Report::Loaded(versions, opened)) => return self.loaded(node, versions, opened),
-            Answer::Done(Report::NotLoaded(why)) => why.to_string(),
-            Answer::Done(_) | Answer::Idle => "it was busy with something else".to_owned(),
-            Answer::Late(waited) => format!("NVML has not initialised after {waited:?}"),
-            Answer::Ended => return Err(Trouble::Restart("the thread of the library ended".to_owned())),
-        };
-        self.loading.failed(now.monotonic_us);
-        tracing::warn!(why, "NVML cannot be used; tried again");
-        Err(Trouble::NotLoaded(why))
+        self.listen(node, Patience::until(self.patience.load))?;
+        if self.is_loaded {
+            Ok(())
+        } else {
+            Err(Trouble::NotLoaded("NVML has not initialised yet".to_owned()))
+        }
     }
 
     fn loaded(
@@ -139,12 +211,14 @@ impl Fleet {
         // A simulated node has its procfs only from now on.
         let processes = match self.processes.take() {
             Some(processes) => processes,
-            None => Arc::new(Procfs::open(&self.proc_root, Some(&self.boot_file))?),
+            None => {
+                let opened = Procfs::open(&self.proc_root, Some(&self.boot_file));
+                Arc::new(opened.inspect_err(|error| tracing::warn!(%error, "nothing can be measured yet"))?)
+            }
         };
         self.processes = Some(Arc::clone(&processes));
         node.loaded(processes.as_ref(), versions, self.clock.now())?;
         self.is_loaded = true;
-        self.loading.worked();
         // Handles of the library before it answer nothing any more.
         self.lanes.values_mut().for_each(DeviceLane::suspend);
         self.opened(node, opened)
@@ -163,27 +237,31 @@ impl Fleet {
             }
         };
         self.has_unopened = false;
+        let mut failed = Vec::new();
         for Opened { index, device } in opened {
             match device {
                 Ok((identity, gpu)) => {
                     let Ok(name) = Name::new(&identity.uuid) else { continue };
+                    self.indices.retain(|_, known| *known != name);
                     self.indices.insert(index, name.clone());
                     self.give(name, index, gpu)?;
                 }
-                Err(why) => {
-                    self.has_unopened = true;
-                    match self.indices.get(&index) {
-                        Some(gpu) => node.failed(gpu, why, now),
-                        None => tracing::warn!(index, %why, "a device cannot be opened"),
-                    }
-                }
+                Err(why) => failed.push((index, why)),
+            }
+        }
+        // After the others: a new driver may count anew, and what stood at this place before may have been opened at another.
+        for (index, why) in failed {
+            self.has_unopened = true;
+            match self.indices.get(&index) {
+                Some(gpu) => node.failed(gpu, why, now),
+                None => tracing::warn!(index, %why, "a device cannot be opened"),
             }
         }
         node.has(self.lanes.keys(), now);
         Ok(())
     }
 
-    fn give(&mut self, name: Name, index: u32, gpu: Box<dyn gpuledger_nvml::Gpu>) -> Result<(), Trouble> {
+    fn give(&mut self, name: Name, index: u32, gpu: Box<dyn Gpu>) -> Result<(), Trouble> {
         if let Some(lane) = self.lanes.get_mut(&name) {
             if lane.wants_handle() {
                 lane.replace(gpu);
@@ -198,58 +276,37 @@ impl Fleet {
         Ok(())
     }
 
-    fn take_events(&mut self, node: &mut Node) {
-        self.library.order(Order::Events);
-        match self.library.answer(Instant::now() + self.deadline) {
-            Answer::Done(Report::Events(events, why)) => {
-                for event in events {
-                    self.happened(node, &event);
-                }
-                if let Some(why) = why.filter(|why| *why != Absent::NotSupported) {
-                    tracing::debug!(%why, "events cannot be read");
-                }
-            }
-            Answer::Late(waited) => {
-                tracing::warn!(?waited, "the driver does not answer when asked for events")
-            }
-            Answer::Done(_) | Answer::Idle | Answer::Ended => {}
+    fn take_events(&mut self, node: &mut Node) -> Result<(), Trouble> {
+        if self.library.is_busy() {
+            return Ok(());
         }
+        self.library.order(Order::Events);
+        self.listen(node, Patience::until(self.patience.cycle))
     }
 
     fn happened(&mut self, node: &mut Node, event: &DeviceEvent) {
-        let Some((gpu, lane)) = Name::new(&event.gpu).ok().and_then(|gpu| {
-            let lane = self.lanes.get_mut(&gpu)?;
-            Some((gpu, lane))
-        }) else {
-            return;
-        };
-        if event.kind == EventKind::MigChange {
+        let Ok(gpu) = Name::new(&event.gpu) else { return };
+        if let (EventKind::MigChange, Some(lane)) = (event.kind, self.lanes.get_mut(&gpu)) {
             lane.mig_changed(event.gpu_instance);
         }
         node.happened(&gpu, event, self.clock.now());
     }
 
-    /// One cycle of every lane, and what kept some from being read.
-    fn look(&mut self, node: &mut Node) -> Vec<Absent> {
+    /// One cycle of every lane that is free, those too that have only come back since the last one.
+    fn look(&mut self, node: &mut Node) {
+        self.hear(node, Instant::now());
         self.lanes.values_mut().for_each(DeviceLane::order_cycle);
-        let until = Instant::now() + self.deadline;
-        let mut troubles = Vec::new();
+        self.hear(node, Patience::until(self.patience.cycle));
+    }
+
+    /// Takes what the lanes say until an instant.
+    fn hear(&mut self, node: &mut Node, until: Instant) {
         let mut ended = Vec::new();
         for (gpu, lane) in &mut self.lanes {
-            match lane.answer(until) {
-                Looked::Cycle(report) => {
-                    if let Some(why) = report.trouble {
-                        lane.is_in_trouble(why);
-                        troubles.push(why);
-                    }
-                    node.looked(gpu, *report);
-                }
-                Looked::Late => {
-                    troubles.push(Absent::TimedOut);
-                    node.late(gpu, self.clock.now());
-                }
-                Looked::Suspended => troubles.push(Absent::NotFound),
-                Looked::Idle => {}
+            match lane.answer(until, self.deadline) {
+                Looked::Cycle(report) => node.looked(gpu, *report),
+                Looked::Late => node.late(gpu, self.clock.now()),
+                Looked::Nothing => {}
                 Looked::Ended => ended.push(gpu.clone()),
             }
         }
@@ -258,40 +315,43 @@ impl Fleet {
             self.lanes.remove(&gpu);
             self.has_unopened = true;
         }
-        troubles
     }
 
-    /// Devices in trouble get a new handle as soon as there is one: soon, then less and less often.
-    fn open_again(&mut self, node: &mut Node, troubles: &[Absent]) -> Result<(), Trouble> {
-        let now_us = self.clock.now().monotonic_us;
-        if troubles.is_empty() && !self.has_unopened {
+    /// Devices in trouble get a new handle as soon as there is one: soon, then less and less often. One that hangs gets none, and is not
+    /// asked for: whatever asks it hangs as well.
+    fn open_again(&mut self, node: &mut Node) -> Result<(), Trouble> {
+        if !self.has_unopened && !self.lanes.values().any(DeviceLane::wants_handle) {
             self.opening.worked();
             return Ok(());
         }
+        let now_us = self.clock.now().monotonic_us;
         if !self.opening.is_due(now_us) || self.library.is_busy() {
             return Ok(());
         }
         self.opening.failed(now_us);
         self.library.order(Order::Open);
-        match self.library.answer(Instant::now() + self.deadline) {
-            Answer::Done(Report::Opened(opened)) => self.opened(node, opened),
-            _ => Ok(()),
-        }
+        self.listen(node, Patience::until(self.patience.cycle))
     }
 
     /// Whether the library, or the process, has to begin anew.
-    fn judge(&mut self, troubles: &[Absent]) -> Result<(), Trouble> {
-        if troubles.contains(&Absent::DriverMismatch) {
+    fn judge(&mut self) -> Result<(), Trouble> {
+        let troubles: Vec<Option<Absent>> = self.lanes.values().map(DeviceLane::trouble).collect();
+        if troubles.contains(&Some(Absent::DriverMismatch)) {
             let why = "the driver was replaced and no longer fits the library that is loaded";
             return Err(Trouble::Restart(why.to_owned()));
         }
-        if troubles.iter().any(|why| why.needs_new_library()) {
+        if troubles.iter().flatten().any(|why| why.needs_new_library()) {
             tracing::warn!("the driver was unloaded, or the library shut down; it is loaded anew");
             self.is_loaded = false;
+        } else if self.lanes.values().any(DeviceLane::is_well) {
+            self.loading.worked();
         }
+        self.judge_access(!troubles.is_empty() && troubles.iter().all(|why| *why == Some(Absent::Unknown)))
+    }
+
+    /// Access that was taken away comes back to a new process only.
+    fn judge_access(&mut self, is_revoked: bool) -> Result<(), Trouble> {
         let now_us = self.clock.now().monotonic_us;
-        let is_revoked = !self.lanes.is_empty()
-            && troubles.iter().filter(|why| **why == Absent::Unknown).count() == self.lanes.len();
         let since_us = *self.revoked_since_us.get_or_insert(now_us);
         if !is_revoked {
             self.revoked_since_us = None;
@@ -302,3 +362,6 @@ impl Fleet {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,9 @@
 //! The lane of the library itself: loading, counting and opening devices, and events.
 
-use gpuledger_nvml::{Absent, DeviceEvent, Driver, Gpu, Identity, LoadError, Nvml, Reading, Versions};
+use crate::driver::{OPEN_DEADLINE, Opened, Opening};
+use gpuledger_nvml::{Absent, DeviceEvent, Driver, LoadError, Nvml, Reading, Versions};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// So many events are taken with one order; what is left comes with the next.
@@ -30,31 +32,26 @@ pub(super) enum Report {
     Events(Vec<DeviceEvent>, Option<Absent>),
 }
 
-/// A place in the list of devices.
-pub(super) struct Opened {
-    /// Its index.
-    pub(super) index: u32,
-    /// The device, if it can be opened and tells its name.
-    pub(super) device: Reading<(Identity, Box<dyn Gpu>)>,
-}
-
 /// The work of the lane.
 pub(super) struct Library {
     path: Option<PathBuf>,
-    nvml: Option<Nvml>,
+    /// How long devices may take to be opened again. The lane does nothing else meanwhile.
+    deadline: Duration,
+    nvml: Option<Arc<Nvml>>,
+    opening: Opening,
 }
 
 impl Library {
-    pub(super) fn new(path: Option<PathBuf>) -> Self {
-        Self { path, nvml: None }
+    pub(super) fn new(path: Option<PathBuf>, deadline: Duration) -> Self {
+        Self { path, deadline, nvml: None, opening: Opening::default() }
     }
 
     pub(super) fn carry_out(&mut self, order: Order) -> Report {
-        match (order, &self.nvml) {
+        match (order, self.nvml.clone()) {
             (Order::Load, _) => self.load(),
-            (Order::Open, Some(nvml)) => Report::Opened(open(nvml)),
+            (Order::Open, Some(nvml)) => Report::Opened(self.open(nvml, self.deadline)),
             (Order::Open, None) => Report::Opened(Err(Absent::Uninitialized)),
-            (Order::Events, Some(nvml)) => events(nvml),
+            (Order::Events, Some(nvml)) => events(&*nvml),
             (Order::Events, None) => Report::Events(Vec::new(), None),
         }
     }
@@ -64,25 +61,23 @@ impl Library {
         if let Some(Err(why)) = self.nvml.take().map(|nvml| nvml.shutdown()) {
             tracing::debug!(%why, "the old library did not shut down in order");
         }
+        // What still hangs there would come back with a handle of the old library.
+        self.opening = Opening::default();
         match Nvml::load(self.path.as_deref()) {
             Ok(nvml) => {
-                let report = Report::Loaded(nvml.versions().ok(), open(&nvml));
-                self.nvml = Some(nvml);
-                report
+                let nvml = Arc::new(nvml);
+                self.nvml = Some(Arc::clone(&nvml));
+                Report::Loaded(nvml.versions().ok(), self.open(nvml, OPEN_DEADLINE))
             }
             Err(why) => Report::NotLoaded(why),
         }
     }
-}
 
-fn open(driver: &dyn Driver) -> Reading<Vec<Opened>> {
-    let count = driver.gpu_count()?;
-    Ok((0..count).map(|index| Opened { index, device: open_one(driver, index) }).collect())
-}
-
-fn open_one(driver: &dyn Driver, index: u32) -> Reading<(Identity, Box<dyn Gpu>)> {
-    let gpu = driver.gpu(index)?;
-    Ok((gpu.identity()?, gpu))
+    fn open(&mut self, nvml: Arc<Nvml>, deadline: Duration) -> Reading<Vec<Opened>> {
+        let count = nvml.gpu_count()?;
+        let driver: Arc<dyn Driver> = nvml;
+        Ok(self.opening.all(&driver, count, deadline))
+    }
 }
 
 fn events(driver: &dyn Driver) -> Report {

@@ -2,6 +2,7 @@
 
 use super::RunError;
 use super::figures::figures;
+use super::labels::Labels;
 use super::witness::Witness;
 use crate::clock::{Clock, Stamp};
 use crate::cycle::{CycleReport, View};
@@ -41,7 +42,10 @@ pub(super) struct Node {
     begun: Option<Begun>,
     gpus: BTreeMap<Name, GpuState>,
     is_inventory_due: bool,
-    next_inventory: Instant,
+    /// The UTC minute in which the inventory was said last.
+    said_minute: Option<Instant>,
+    /// Who holds what, for `--dcgm-names`; none without them.
+    labels: Option<Labels>,
 }
 
 /// What is known only once the node's procfs can be read.
@@ -84,7 +88,8 @@ impl Node {
             begun: None,
             gpus: BTreeMap::new(),
             is_inventory_due: true,
-            next_inventory: Instant::MIN,
+            said_minute: None,
+            labels: settings.dcgm_names.then(Labels::default),
         }
     }
 
@@ -168,8 +173,14 @@ impl Node {
             state.inventory = report.inventory.or(state.inventory.take());
             if report.trouble.is_none() && !report.torn {
                 if let Some(view) = &report.view {
-                    state.instances =
+                    let instances =
                         view.instances.iter().flat_map(|one| one.devices.iter().cloned()).collect();
+                    let identity = state.view.as_ref().map(|view| &view.identity);
+                    let is_other = identity != Some(&view.identity) || state.instances != instances;
+                    if let Some(labels) = self.labels.as_mut().filter(|_| is_other) {
+                        labels.changed();
+                    }
+                    state.instances = instances;
                 }
                 state.view = report.view;
             }
@@ -244,7 +255,9 @@ impl Node {
     /// With each change and each UTC minute: the inventory is also the heartbeat.
     fn say_inventory(&mut self, now: Instant) {
         let Some(begun) = &self.begun else { return };
-        if !self.is_inventory_due && now < self.next_inventory {
+        // Another minute, not a later one: when UTC was set back the heartbeat goes on.
+        let minute = Some(now.floor(MINUTE_US));
+        if !self.is_inventory_due && minute == self.said_minute {
             return;
         }
         let gpus = self.gpus.values().filter_map(|state| {
@@ -254,7 +267,7 @@ impl Node {
         let body = inventory(self.name.clone(), begun.boot_id.clone(), gpus.collect());
         if self.spool.append_fact(now, EventData::from(body)).is_ok() {
             self.is_inventory_due = false;
-            self.next_inventory = now.floor(MINUTE_US).plus(MINUTE_US);
+            self.said_minute = minute;
         }
     }
 
@@ -264,6 +277,10 @@ impl Node {
         let sightings: Vec<Sighting<'_>> =
             self.gpus.iter().flat_map(|(gpu, state)| state.sightings(gpu)).collect();
         let outcome = self.placer.observe(now, &devices, &sightings, listing.as_deref());
+        if let Some(holders) = self.labels.as_mut().and_then(|labels| labels.take(listing.as_ref(), &devices))
+        {
+            self.board.held(holders);
+        }
         outcome.disagreements.iter().for_each(|_| self.board.disagreed());
         self.unsaid.extend(outcome.placed);
         while let Some(placement) = self.unsaid.front() {

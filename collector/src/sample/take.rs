@@ -1,17 +1,21 @@
 //! Taking one sample: three cycles of each GPU, one period apart.
 
 use crate::clock::{Clock, Stamp};
-use crate::cycle::{Sampler, SamplerSettings};
+use crate::cycle::{CycleReport, Sampler, SamplerSettings};
+use crate::driver::{DriverError, Listed, Opened, list};
+use crate::lanes::together;
 use crate::process::{BootError, Processes, Procfs};
 use crate::settings::Settings;
 use crate::topology::inventory;
 use crate::window::{ClosedWindow, NodeWindows};
 use gpuledger_domain::time::MINUTE_US;
 use gpuledger_nvml::{Absent, Driver, Gpu};
-use gpuledger_wire::bodies::NodeInventory;
+use gpuledger_wire::bodies::{InventoryGpu, NodeInventory};
 use gpuledger_wire::geometry::geometry;
 use gpuledger_wire::text::{Name, TextError};
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Periods that a sample takes. After one, all readings are there but that of the driver's ring of an idle device: there the last second is still
 /// on its way.
@@ -20,9 +24,9 @@ const PERIODS: u64 = 2;
 /// Why no sample could be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum TakeError {
-    /// NVML does not even count its GPUs.
-    #[error("NVML does not list its GPUs: {0}")]
-    Nvml(Absent),
+    /// Nothing can be asked of any GPU.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
     /// There is no procfs.
     #[error(transparent)]
     Procfs(#[from] BootError),
@@ -45,53 +49,128 @@ pub struct Sampled {
     pub unreadable: Vec<(u32, Absent)>,
 }
 
+impl Sampled {
+    /// Whether a GPU hangs. Its thread is left behind, and a further sample would leave another.
+    pub fn hangs(&self) -> bool {
+        self.unreadable.iter().any(|(_, why)| *why == Absent::TimedOut)
+    }
+}
+
+/// Something of several GPUs, by index.
+type ByIndex<T> = Vec<(u32, T)>;
+
 /// One GPU that is sampled.
 struct Lane {
+    name: Name,
     gpu: Box<dyn Gpu>,
     sampler: Sampler,
+}
+
+/// The GPUs of a sample.
+struct Round {
+    processes: Arc<Procfs>,
+    clock: Arc<dyn Clock>,
+    deadline: Duration,
+    windows: NodeWindows,
+    lanes: ByIndex<Lane>,
+    inventory: Vec<InventoryGpu>,
+    unreadable: ByIndex<Absent>,
 }
 
 /// Measures for two sample periods.
 ///
 /// # Errors
-/// Nothing could be measured at all. A GPU that cannot be read is no error: the sample names it.
-pub fn take(driver: &dyn Driver, settings: &Settings, clock: &dyn Clock) -> Result<Sampled, TakeError> {
+/// Nothing could be measured at all. A GPU that cannot be read, or hangs, is no error: the sample names it.
+pub fn take(
+    driver: &Arc<dyn Driver>,
+    settings: &Settings,
+    clock: &Arc<dyn Clock>,
+) -> Result<Sampled, TakeError> {
     let node = Name::new(&settings.node)?;
-    let processes = Procfs::open(&settings.proc_root, None)?;
+    let deadline = settings.call_deadline();
+    let Listed { devices, .. } = list(driver, deadline)?;
+    let processes = Arc::new(Procfs::open(&settings.proc_root, None)?);
+    let boot_id = processes.boot_id().clone();
     // A window of a minute, and everything looked at in both cycles.
     let period_us = settings.period_us();
     let every = SamplerSettings { period_us, slow_period_us: period_us, window_us: MINUTE_US };
-    let (mut lanes, mut unreadable) = (Vec::new(), Vec::new());
+    let (lanes, unreadable) = lanes(devices, every);
+    let began = wait_for_room(&**clock, period_us);
+    let windows = NodeWindows::new(node.clone(), boot_id.clone(), every.frame(), 0, began.real);
+    let clock = Arc::clone(clock);
+    let mut round = Round { processes, clock, deadline, windows, lanes, inventory: Vec::new(), unreadable };
+    for cycle in 1..=PERIODS {
+        round.cycle()?;
+        round.clock.sleep_until(began.monotonic_us.saturating_add(period_us.saturating_mul(cycle)));
+    }
+    let troubles = round.cycle()?;
+    round.unreadable.extend(troubles);
+    round.unreadable.sort_by_key(|(index, _)| *index);
+    let Round { clock, mut windows, lanes, inventory: entries, unreadable, .. } = round;
+    for (_, mut lane) in lanes {
+        let parts = lane.sampler.flush();
+        if !parts.is_empty() {
+            windows.add(&lane.name, clock.now().real, parts);
+        }
+    }
+    // Two where a GPU that hangs carried it past a minute: the first has the most of it.
+    let window = windows.flush(clock.now().real).into_iter().next().ok_or(TakeError::ClockSet)?;
+    Ok(Sampled { window, inventory: inventory(node, boot_id, entries), unreadable })
+}
+
+/// The devices that can be sampled, and those that cannot.
+fn lanes(devices: Vec<Opened>, every: SamplerSettings) -> (ByIndex<Lane>, ByIndex<Absent>) {
     let models = Arc::new(geometry());
-    for index in 0..driver.gpu_count().map_err(TakeError::Nvml)? {
-        match driver.gpu(index) {
-            Ok(gpu) => lanes.push((index, Lane { gpu, sampler: Sampler::new(every, Arc::clone(&models)) })),
+    let (mut lanes, mut unreadable) = (Vec::new(), Vec::new());
+    for Opened { index, device } in devices {
+        let named = device.and_then(|(identity, gpu)| {
+            Ok((Name::new(&identity.uuid).map_err(|_| Absent::Implausible)?, gpu))
+        });
+        match named {
+            Ok((name, gpu)) => {
+                let sampler = Sampler::new(every, Arc::clone(&models));
+                lanes.push((index, Lane { name, gpu, sampler }));
+            }
             Err(why) => unreadable.push((index, why)),
         }
     }
-    let began = wait_for_room(clock, period_us);
-    let boot_id = processes.boot_id().clone();
-    let mut windows = NodeWindows::new(node.clone(), boot_id.clone(), every.frame(), 0, began.real);
-    for cycle in 1..=PERIODS {
-        for (_, lane) in &mut lanes {
-            // It tells nothing yet: the window is open until the end.
-            lane.sampler.cycle(&mut *lane.gpu, &processes, clock);
+    (lanes, unreadable)
+}
+
+impl Round {
+    /// One cycle of each GPU, all at the same time. One that hangs is left behind with its thread. Gives what was wrong with the others.
+    fn cycle(&mut self) -> Result<ByIndex<Absent>, DriverError> {
+        let lanes = std::mem::take(&mut self.lanes);
+        let names: Vec<Name> = lanes.iter().map(|(_, lane)| lane.name.clone()).collect();
+        let mut troubles = Vec::new();
+        self.inventory.clear();
+        for ((index, answer), name) in self.ask(lanes)?.into_iter().zip(names) {
+            let Some((lane, report)) = answer else {
+                self.windows.expect(name);
+                self.unreadable.push((index, Absent::TimedOut));
+                continue;
+            };
+            if report.gpu.is_some() {
+                self.windows.add(&name, report.told_to, report.parts);
+            }
+            self.inventory.extend(report.inventory);
+            troubles.extend(report.trouble.map(|why| (index, why)));
+            self.lanes.push((index, lane));
         }
-        clock.sleep_until(began.monotonic_us.saturating_add(period_us.saturating_mul(cycle)));
+        Ok(troubles)
     }
-    let mut entries = Vec::new();
-    for (index, lane) in &mut lanes {
-        let report = lane.sampler.cycle(&mut *lane.gpu, &processes, clock);
-        unreadable.extend(report.trouble.map(|why| (*index, why)));
-        entries.extend(report.inventory);
-        if let Some(gpu) = &report.gpu {
-            windows.add(gpu, report.told_to, report.parts);
-            windows.add(gpu, report.told_to, lane.sampler.flush());
-        }
+
+    fn ask(&self, lanes: ByIndex<Lane>) -> io::Result<ByIndex<Option<(Lane, CycleReport)>>> {
+        let work = |(index, mut lane): (u32, Lane)| {
+            let (processes, clock) = (Arc::clone(&self.processes), Arc::clone(&self.clock));
+            let cycle = move || {
+                let report = lane.sampler.cycle(&mut *lane.gpu, &*processes, &*clock);
+                (lane, report)
+            };
+            (index, cycle)
+        };
+        together(lanes.into_iter().map(work), self.deadline)
     }
-    let window = windows.flush(clock.now().real).into_iter().next().ok_or(TakeError::ClockSet)?;
-    unreadable.sort_by_key(|(index, _)| *index);
-    Ok(Sampled { window, inventory: inventory(node, boot_id, entries), unreadable })
 }
 
 /// Windows are cut at UTC minutes: waits until the sample fits before the next.

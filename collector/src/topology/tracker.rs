@@ -90,7 +90,7 @@ fn by_gpu_instance(seen: &[MigInstance]) -> BTreeMap<u32, Vec<MigInstance>> {
 
 /// A GPU instance outlives its compute instances only while one of them stays: with the last of them it is out of sight.
 fn has_stayed(before: &[MigInstance], now: &[MigInstance]) -> bool {
-    !now.is_empty() || before.is_empty()
+    now.iter().any(|device| before.iter().any(|known| is_same(known, device)))
 }
 
 /// Whether two lists of one device, read one after the other, show the same instances.

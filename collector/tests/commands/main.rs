@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 /// An H100 with two instances, of which one works at half, and an A100 that is lost after a minute.
 const SCENARIO: &str = r#"
@@ -70,6 +71,41 @@ impl Node {
     }
 }
 
+/// A node on the machine's clock, where a delay is a call that hangs.
+struct Hanging {
+    folder: tempfile::TempDir,
+}
+
+impl Hanging {
+    /// From its beginning on this call hangs for a minute, which is for ever; on this GPU, or of the library.
+    fn at(call: &str, gpu: Option<usize>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let gpu = gpu.map_or_else(String::new, |gpu| format!("gpu: {gpu}, "));
+        let delay = format!("- {{at: 0s, delay: {{call: {call}, {gpu}by: 60s}}}}\n");
+        let scenario = SCENARIO.replace("timeline:\n", &format!("timeline:\n{delay}"));
+        fs::write(folder.path().join("scenario.yaml"), scenario).unwrap();
+        fs::create_dir(folder.path().join("proc")).unwrap();
+        Self { folder }
+    }
+
+    fn collector(&self, arguments: &[&str]) -> Output {
+        let path = |name: &str| self.folder.path().join(name);
+        let began = Instant::now();
+        let output = bare()
+            .env("NVML_SIM_SCENARIO", path("scenario.yaml"))
+            .env("NVML_SIM_PROC", path("proc"))
+            .env("GPULEDGER_COLLECTOR_NODE", "n1")
+            .env("GPULEDGER_COLLECTOR_NVML_LIBRARY", library())
+            .env("GPULEDGER_COLLECTOR_PROC_ROOT", path("proc"))
+            .env("GPULEDGER_COLLECTOR_CALL_DEADLINE_MS", "1000")
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(began.elapsed() < Duration::from_secs(50), "it waited for what hangs");
+        output
+    }
+}
+
 /// The binary without settings from outside.
 fn bare() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gpuledger-collector"));
@@ -123,6 +159,47 @@ fn a_lost_gpu_is_named_and_the_answer_is_no() {
         let output = node.collector(arguments);
         assert!(out(&output).contains("GPU 1  cannot be read: lost\n"), "{}", out(&output));
         assert_eq!(output.status.code(), Some(1));
+    }
+}
+
+#[test]
+fn a_gpu_that_hangs_is_named_and_the_others_are_probed() {
+    let node = Hanging::at("nvmlDeviceGetMigMode", Some(1));
+    let output = node.collector(&["probe", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    let report = json(&output);
+    assert_eq!(report["gpus"][1]["unreadable"], "timed_out");
+    assert_eq!(report["gpus"][0]["unreadable"], Value::Null);
+    assert_eq!(report["gpus"][0]["readings"][1]["rung"], "A");
+    let table = node.collector(&["probe"]);
+    assert!(out(&table).contains("GPU 1  cannot be read: timed_out\n"), "{}", out(&table));
+}
+
+#[test]
+fn a_gpu_that_hangs_ends_sampling_and_the_others_are_in_the_sample() {
+    let node = Hanging::at("nvmlDeviceGetMigMode", Some(1));
+    // Without --once: a further sample would leave another thread behind.
+    let output = node.collector(&["sample", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    assert!(err(&output).contains("GPU 1 cannot be read: timed_out"), "{}", err(&output));
+    let sample = json(&output);
+    let units = sample["units"].as_array().unwrap();
+    let of =
+        |uuid_end: char| units.iter().filter(move |unit| unit["gpu"].as_str().unwrap().ends_with(uuid_end));
+    assert!(of('1').any(|unit| unit["covered_us"].as_u64() > Some(0)), "{sample}");
+    assert!(of('2').all(|unit| unit["quality"]["sm_active_us"] == "unavailable(timed_out)"), "{sample}");
+    assert_eq!(of('2').count(), 1);
+    let gap = "timed_out(GPU-aaaaaaaa-0000-4000-8000-000000000002)";
+    assert!(sample["gaps"].as_array().unwrap().iter().any(|told| told["reason"] == gap), "{sample}");
+}
+
+#[test]
+fn a_library_that_hangs_is_out_of_reach() {
+    let node = Hanging::at("nvmlDeviceGetCount_v2", None);
+    for arguments in [&["probe"][..], &["sample", "--once"]] {
+        let output = node.collector(arguments);
+        assert_eq!(output.status.code(), Some(3), "{}", err(&output));
+        assert!(err(&output).contains("it has not counted its GPUs after 1s"), "{}", err(&output));
     }
 }
 

@@ -21,8 +21,9 @@ mod stream;
 mod units;
 
 use crate::node::Outing;
-use crate::oracle::{Place, Spans, disturbed, times};
+use crate::oracle::{Place, Spans, disturbed, gone, times};
 use gpuledger_domain::time::Instant;
+use gpuledger_nvml_sim::scenario::Action;
 use gpuledger_wire::bodies::Placement;
 use gpuledger_wire::number::Count;
 use gpuledger_wire::text::Name;
@@ -133,6 +134,22 @@ pub(crate) fn place(outing: &Outing, gpu: &Name, placement: Option<Placement>) -
 
 pub(crate) fn count(number: Count) -> u64 {
     u64::try_from(number.get()).unwrap_or(0)
+}
+
+/// How far apart two readings may be: a period, and as long as calls were delayed, for which the whole node waits.
+pub(crate) fn reading_us(outing: &Outing) -> u64 {
+    let delays = outing.world.scenario().timeline.iter().filter_map(|step| match &step.action {
+        Action::Delay(it) => Some(it.by.0.saturating_mul(it.times.unwrap_or(300).min(300))),
+        _ => None,
+    });
+    PERIOD_US + delays.max().unwrap_or(0)
+}
+
+/// When a GPU was gone for so long that a reading fell into it.
+pub(crate) fn seen_gone(outing: &Outing, gpu: usize) -> Spans {
+    let pieces = gone(&outing.world, gpu);
+    let seen = pieces.pieces().iter().filter(|(from, to)| to - from > reading_us(outing));
+    Spans::new(seen.copied().collect())
 }
 
 /// The instant of a time of the timeline.

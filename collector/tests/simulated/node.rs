@@ -141,7 +141,7 @@ impl Node {
         let per_second = if self.is_shown { 8 } else { 0 };
         let settings = format!(
             "node = \"{}\"\nnvml_library = \"{}\"\nproc_root = \"{}\"\nclock_file = \"{}\"\nmetrics_bind = \"127.0.0.1:0\"\n\
-             pod_resources_socket = \"{}\"\ncall_deadline_ms = 60000\n{}\n[spool]\nfolder = \"{}\"\nsync = \"never\"\n\
+             pod_resources_socket = \"{}\"\ncall_deadline_ms = 60000\n{}\n[spool]\nfolder = \"{}\"\n\
              [publish]\nbackfill_per_second = {per_second}\nbatch_records = 1\ndrain_ms = 60000\n[sink.file]\npath = \"{}\"\n",
             self.world.scenario().node,
             library().display(),

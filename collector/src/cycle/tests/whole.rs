@@ -47,6 +47,18 @@ fn samples_of_processes_and_of_the_device_stand_beside_each_other() {
 }
 
 #[test]
+fn busy_time_before_the_first_look_is_not_told() {
+    let mut rig = Rig::new(Script { jobs: vec![job(7, 0, 1_000, 400_000)], ..Script::default() });
+    // Between two samples of the driver: the time of the first rows begins before the look.
+    rig.run_at(10, 12, 400_000);
+    rig.flush();
+    let process = rig.process(10, 7);
+    let (busy_us, covered_us) = (process.sm_active_us.unwrap().get(), process.covered_us.get());
+    assert!(covered_us < 2_000_000, "{covered_us}");
+    assert!((busy_us - covered_us * 2 / 5).abs() <= 1, "{busy_us} of {covered_us}");
+}
+
+#[test]
 fn the_clock_of_the_samples_may_be_that_of_the_boot() {
     for idle_is_empty in [false, true] {
         let jobs = vec![job(7, 5, 100, 500_000)];

@@ -11,7 +11,7 @@ use gpuledger_wire::text::Name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-pub(super) const S: u64 = 1_000_000;
+pub(crate) const S: u64 = 1_000_000;
 /// Boot lies an hour before the beginning; the beginning is a whole hour of UTC.
 pub(super) const BOOT_US: u64 = 3_600 * S;
 pub(super) const UTC_US: i64 = 1_790_000_400_000_000 - 1_790_000_400_000_000 % 3_600_000_000;
@@ -40,13 +40,13 @@ pub(super) fn job(pid: u32, from: u64, to: u64, ppm: u64) -> Job {
 
 /// A MIG device with its life.
 #[derive(Clone, Debug)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) device: MigInstance,
 }
 
-pub(super) fn slot(gpu_instance: u32, compute_instance: u32, start: u32, from: u64, to: u64) -> Slot {
+pub(crate) fn slot(gpu_instance: u32, compute_instance: u32, start: u32, from: u64, to: u64) -> Slot {
     let device = MigInstance {
         index: gpu_instance,
         uuid: format!("MIG-{gpu_instance}-{compute_instance}"),
@@ -64,14 +64,14 @@ pub(super) fn slot(gpu_instance: u32, compute_instance: u32, start: u32, from: u
 
 /// The script.
 #[derive(Clone, Debug)]
-pub(super) struct Script {
-    pub(super) mig: MigMode,
+pub(crate) struct Script {
+    pub(crate) mig: MigMode,
     pub(super) gpm: Reading<bool>,
     pub(super) is_accounting: Reading<bool>,
     pub(super) jobs: Vec<Job>,
-    pub(super) slots: Vec<Slot>,
+    pub(crate) slots: Vec<Slot>,
     /// Failing calls by name.
-    pub(super) errors: BTreeMap<&'static str, Absent>,
+    pub(crate) errors: BTreeMap<&'static str, Absent>,
     /// Once: the call takes so long.
     pub(super) delays: BTreeMap<&'static str, u64>,
     /// Rows of zombies, beside the true ones.
@@ -113,10 +113,10 @@ impl Default for Script {
 
 /// The world: the script and the time. Everybody holds the same one.
 #[derive(Clone, Debug)]
-pub(super) struct World(Arc<Mutex<(Script, Stamp)>>);
+pub(crate) struct World(Arc<Mutex<(Script, Stamp)>>);
 
 impl World {
-    pub(super) fn new(script: Script) -> Self {
+    pub(crate) fn new(script: Script) -> Self {
         Self(Arc::new(Mutex::new((script, stamp(0)))))
     }
 
@@ -124,7 +124,12 @@ impl World {
         self.0.lock().unwrap()
     }
 
-    pub(super) fn edit(&self, change: impl FnOnce(&mut Script)) {
+    /// Until this is dropped every call hangs.
+    pub(crate) fn hang(&self) -> impl Drop + '_ {
+        self.lock()
+    }
+
+    pub(crate) fn edit(&self, change: impl FnOnce(&mut Script)) {
         change(&mut self.lock().0);
     }
 
@@ -133,20 +138,20 @@ impl World {
         self.lock().1.monotonic_us - BOOT_US
     }
 
-    pub(super) fn go_to(&self, t: u64) {
+    pub(crate) fn go_to(&self, t: u64) {
         self.sleep_until(t + BOOT_US);
     }
 
-    pub(super) fn step_utc(&self, by_us: i64) {
+    pub(crate) fn step_utc(&self, by_us: i64) {
         let mut world = self.lock();
         world.1.real = world.1.real.plus(by_us);
     }
 
-    pub(super) fn gpu(&self) -> FakeGpu {
+    pub(crate) fn gpu(&self) -> FakeGpu {
         FakeGpu { world: self.clone(), samples: BTreeMap::new() }
     }
 
-    pub(super) fn calls(&self, name: &str) -> u64 {
+    pub(crate) fn calls(&self, name: &str) -> u64 {
         self.lock().0.calls.get(name).copied().unwrap_or(0)
     }
 }
@@ -190,7 +195,7 @@ impl Processes for World {
     }
 }
 
-pub(super) struct FakeGpu {
+pub(crate) struct FakeGpu {
     world: World,
     samples: BTreeMap<Scope, (u64, u64)>,
 }

@@ -6,7 +6,7 @@ use crate::integrate::hold::Hold;
 use crate::ladder::{Ladder, Quality, Want, Why};
 use crate::window::{Measure, ProcessKey, Span, Subject, UnitKey};
 use gpuledger_domain::time::Instant;
-use gpuledger_nvml::Memory;
+use gpuledger_nvml::{Absent, Memory};
 use std::collections::BTreeSet;
 
 impl Integrator {
@@ -28,8 +28,7 @@ impl Integrator {
                     label @ Quality::Unavailable(_) => label,
                     _ => Quality::Unavailable(*why),
                 };
-                let live: Vec<ProcessKey> = self.roster.live().map(|(key, _)| *key).collect();
-                for key in live {
+                for key in self.lately(seen.ended.monotonic_us) {
                     self.book.absent(at, Subject::Process(key), Measure::Memory, label);
                 }
             }
@@ -40,11 +39,14 @@ impl Integrator {
         // Of an instance that is gone, or is another one now, nobody saw the end. Without a layout nobody knows.
         let knows_layout = !seen.torn && seen.processes.value.is_ok();
         self.unit_memory.retain(|unit, _| {
-            *unit == UnitKey::Device
-                || !knows_layout
-                || seen.instances.iter().any(|live| live.unit == *unit)
+            *unit == UnitKey::Device || !knows_layout || seen.instances.iter().any(|live| live.unit == *unit)
         });
-        for (unit, read) in &seen.memory {
+        let is_known = |unit: UnitKey| unit == UnitKey::Device || !seen.torn;
+        for (unit, read) in seen.memory.iter().filter(|(unit, _)| is_known(*unit)) {
+            if read.value.is_err_and(Absent::is_device_gone) {
+                // Nobody saw when it went.
+                self.unit_memory.remove(unit);
+            }
             let told = self.unit_memory.get_mut(unit).and_then(|hold| hold.advance(read.at_us));
             self.tell_unit(*unit, told);
             match read.value {

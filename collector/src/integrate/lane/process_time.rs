@@ -11,6 +11,7 @@ use crate::ladder::{Ladder, Quality, Rule, Rung, Want, Why};
 use crate::window::{Measure, ProcessKey, Span, Subject, UnitKey};
 use gpuledger_domain::time::Instant;
 use gpuledger_nvml::{Absent, ProcessKind};
+use std::ops::Range;
 
 impl Integrator {
     pub(super) fn process_pieces(
@@ -45,12 +46,15 @@ impl Integrator {
 
     fn by_rows(&mut self, at: Instant, seen: &Observation, newest_us: Option<u64>) -> Vec<Discard> {
         let Some(read) = &seen.rows else { return Vec::new() };
-        let reply = match &read.value {
-            Ok(reply) => reply,
-            Err(why) => {
-                self.no_process_time(at, Quality::from(*why));
-                return Vec::new();
+        let no_list = seen.processes.value.as_ref().err().map(|why| Quality::Unavailable(*why));
+        let (reply, why) = (read.value.as_ref().ok(), read.value.as_ref().err().map(|why| Quality::from(*why)));
+        // A number in a row means nobody without a list of who has it: the next question asks for this time again.
+        let (Some(reply), None) = (reply, no_list) else {
+            for key in self.lately(read.at_us) {
+                let label = why.or(no_list).unwrap_or(Quality::from(Absent::NotYet));
+                self.book.absent(at, Subject::Process(key), Measure::Sm, label);
             }
+            return Vec::new();
         };
         let row = |row: &gpuledger_nvml::UtilizationRow| Row {
             pid: row.pid,
@@ -59,15 +63,20 @@ impl Integrator {
         };
         let rows: Vec<Row> = reply.rows.iter().map(row).collect();
         let since_us = self.rows.since_us(read.at_us);
+        let sample_us = spacing(seen, |stamp_us| self.time.monotonic_us(stamp_us, self.scale));
         let roster = &self.roster;
-        let is_known = |pid| known(roster.iter(), pid, since_us);
+        let is_known = |pid| {
+            let last_us = rows.iter().filter(|row| row.pid == pid).filter_map(|row| row.at_us).max();
+            known(roster.iter(), pid, since_us..last_us.unwrap_or(0).saturating_sub(sample_us))
+        };
         let told = self.rows.read(&rows, newest_us, read.at_us, is_known);
         self.tell_rows(at, &told, since_us);
         told.discarded.iter().map(|(_, why)| *why).collect()
     }
 
     fn tell_rows(&mut self, at: Instant, told: &Told, since_us: u64) {
-        let Some(cover) = told.cover.and_then(|cover| cover.after(self.floor_us)) else { return };
+        let Some(whole) = told.cover else { return };
+        let Some(cover) = whole.after(self.floor_us) else { return };
         let on_device: Vec<(ProcessKey, Entry)> = self
             .roster
             .iter()
@@ -81,8 +90,11 @@ impl Integrator {
                 let label = Quality::from(Absent::Implausible);
                 self.book.absent(at, Subject::Process(key), Measure::Sm, label);
             } else if let Some(span) = self.lifetime(key, &entry, cover, busy) {
-                let whole = u128::from(span.length_us()) * 1_000_000;
-                let amount = busy.map_or(0, |busy| busy.amount.min(whole));
+                let most = u128::from(span.length_us()) * 1_000_000;
+                // What began before the floor was busy there too, at the same share as far as is known.
+                let is_cut = span.from_us() == cover.from_us();
+                let since = |busy: &Busy| if is_cut { part(busy.amount, cover, whole) } else { busy.amount };
+                let amount = busy.map_or(0, |busy| since(busy).min(most));
                 let label = sampled(&entry, told.is_scaled);
                 self.add(Subject::Process(key), Measure::Sm, span, amount, label);
             }
@@ -92,10 +104,13 @@ impl Integrator {
     /// The part of a time in which a process can have lived: from its start, or else the last list without it, to its last sample or the
     /// last list with it.
     fn lifetime(&self, key: ProcessKey, entry: &Entry, cover: Span, busy: Option<&Busy>) -> Option<Span> {
-        let started_us = self.scale.monotonic_us(key.process.started_at).min(entry.seen_us);
+        // One that was seen before it started did so by a clock that was set since.
+        let started_us = self.scale.monotonic_us(key.process.started_at);
+        let started_us = if started_us <= entry.first_us { started_us } else { 0 };
         let from_us = cover.from_us().max(entry.absent_us.unwrap_or(0)).max(started_us);
         let last_us = busy.map_or(0, |busy| busy.at_us).max(entry.seen_us);
-        let to_us = if entry.gone_us.is_some() { cover.to_us().min(last_us) } else { cover.to_us() };
+        // Without a list nobody knows who lives.
+        let to_us = if self.roster.is_listed(&key) { cover.to_us() } else { cover.to_us().min(last_us) };
         // One that came and went between two looks has its samples, and no more is known of it.
         Span::new(from_us, to_us).or_else(|| busy.and_then(|_| Span::new(cover.from_us(), to_us)))
     }
@@ -139,8 +154,7 @@ impl Integrator {
             Step::Busy(span, amount) if span.length_us() <= limit_us => {
                 let quality = Quality::DriverCounter { shared: is_shared };
                 if let Some(over) = span.after(self.floor_us) {
-                    let amount = amount * u128::from(over.length_us()) / u128::from(span.length_us());
-                    self.add(subject, Measure::Sm, over, amount, quality);
+                    self.add(subject, Measure::Sm, over, part(amount, over, span), quality);
                 }
             }
             Step::Reset => {
@@ -161,35 +175,44 @@ impl Integrator {
                 }
             }
             Err(why) => {
-                let on_unit: Vec<ProcessKey> =
-                    self.roster.live().map(|(key, _)| *key).filter(|key| key.unit == piece.unit).collect();
-                for key in on_unit {
+                let lately = self.lately(piece.span.to_us());
+                for key in lately.into_iter().filter(|key| key.unit == piece.unit) {
                     self.book.absent(at, Subject::Process(key), Measure::Sm, why);
                 }
             }
         }
     }
-
-    fn no_process_time(&mut self, at: Instant, why: Quality) {
-        let live: Vec<ProcessKey> = self.roster.live().map(|(key, _)| *key).collect();
-        for key in live {
-            self.book.absent(at, Subject::Process(key), Measure::Sm, why);
-        }
-    }
 }
 
-/// Whether a row's number means one process, live or ended since the question's instant.
+/// The part of an amount that accrued evenly over all of a time.
+fn part(amount: u128, of: Span, whole: Span) -> u128 {
+    amount * u128::from(of.length_us()) / u128::from(whole.length_us())
+}
+
+/// Whether a row's number means one process, live or ended since the question's instant, and not before the row's last sample began: that one is
+/// of another process, which came and went under this number between two lists.
 fn known<'a>(
     entries: impl Iterator<Item = (&'a ProcessKey, &'a Entry)>,
     pid: u32,
-    since_us: u64,
+    over: Range<u64>,
 ) -> Result<(), Discard> {
     let of_pid = entries.filter(|(key, _)| key.process.pid == pid && key.unit == UnitKey::Device);
-    match of_pid.filter(|(_, entry)| lived_after(entry, since_us)).count() {
-        0 => Err(Discard::UnknownPid),
-        1 => Ok(()),
+    let lived: Vec<&Entry> =
+        of_pid.map(|(_, entry)| entry).filter(|entry| lived_after(entry, over.start)).collect();
+    match lived.as_slice() {
+        [] => Err(Discard::UnknownPid),
+        [one] if lived_after(one, over.end) => Ok(()),
         _ => Err(Discard::ReusedPid),
     }
+}
+
+/// Time between two of the driver's samples, as the device's own show it.
+fn spacing(seen: &Observation, at: impl Fn(u64) -> Option<u64>) -> u64 {
+    let samples = seen.samples.as_ref().and_then(|read| read.value.as_ref().ok());
+    let stamps: Vec<u64> =
+        samples.into_iter().flatten().filter_map(|sample| at(sample.timestamp_us)).collect();
+    let apart = stamps.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).filter(|us| *us > 0);
+    apart.min().unwrap_or(SAMPLE_US).min(SAMPLE_US)
 }
 
 fn lived_after(entry: &Entry, at_us: u64) -> bool {

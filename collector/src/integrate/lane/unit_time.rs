@@ -5,7 +5,7 @@ use crate::cycle::Observation;
 use crate::integrate::hold::Hold;
 use crate::integrate::ring::Sample;
 use crate::integrate::{HELD_PERIODS, SAMPLE_US};
-use crate::ladder::{Ladder, Quality, Rung, Want, Why};
+use crate::ladder::{Ladder, Quality, Rung, Want};
 use crate::window::{Measure, Span, Subject, UnitKey};
 use gpuledger_domain::time::Instant;
 use gpuledger_nvml::{Absent, GpmMean, Ppm};
@@ -16,6 +16,8 @@ impl Integrator {
         for (unit, reading) in &seen.gpm {
             match reading {
                 Ok(Some(mean)) => pieces.extend(self.by_counters(*unit, *mean)),
+                // Of a layout that changed meanwhile nobody knows whether the instance is there.
+                _ if seen.torn && *unit != UnitKey::Device => {}
                 Ok(None) => self.no_time(at, *unit, Quality::from(Absent::NotYet)),
                 Err(why) => self.no_time(at, *unit, Quality::from(*why)),
             }
@@ -26,14 +28,9 @@ impl Integrator {
             Rung::Gpm => {}
             _ => self.no_time(at, UnitKey::Device, ladder.absence(Want::DeviceSm)),
         }
-        if ladder.mig && ladder.rung(Want::InstanceSm) != Rung::Gpm {
+        if ladder.mig && !seen.torn && ladder.rung(Want::InstanceSm) != Rung::Gpm {
             let label = ladder.absence(Want::InstanceSm);
             seen.instances.iter().for_each(|live| self.no_time(at, live.unit, label));
-        }
-        if seen.torn {
-            seen.instances
-                .iter()
-                .for_each(|live| self.no_time(at, live.unit, Quality::Unavailable(Why::Torn)));
         }
         pieces
     }

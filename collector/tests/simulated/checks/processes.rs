@@ -1,18 +1,20 @@
 //! Readings of processes.
 
-use super::{Findings, PERIOD_US, Slot, count, label, place, plain, slots, word};
+use super::{Findings, PERIOD_US, Slot, count, label, place, plain, reading_us, seen_gone, slots, word};
 use crate::node::Outing;
 use crate::oracle::{
     Place, Spans, Who, busy, busy_of, contexts, disturbed, everybody, gone, listed, memory_moves_of,
     memory_of, memory_unknown_of, revoked,
 };
-use gpuledger_nvml_sim::scenario::{Leaves, Namespace};
+use gpuledger_nvml_sim::scenario::{Leaves, Namespace, Privilege};
 use gpuledger_nvml_sim::world::Context;
 use gpuledger_wire::bodies::ProcessReading;
 use std::collections::BTreeMap;
 
 /// What is seen once is held for two periods at most.
 const HELD_US: u64 = 2 * PERIOD_US;
+/// The driver samples six times a second.
+const SAMPLE_US: u64 = PERIOD_US / 6 + 1;
 
 pub(super) fn check(outing: &Outing, findings: &mut Findings) {
     let mut wholes: BTreeMap<Who, Whole> = BTreeMap::new();
@@ -84,9 +86,11 @@ impl Process<'_> {
         if self.contexts.is_empty() {
             return;
         }
-        findings.check(self.slot.times.widened(self.held_us(), 0).meets(&listed(self.contexts)), || {
-            format!("{name}: it did not live then")
-        });
+        let after_us = if self.is_disturbed() { reading_us(self.outing) } else { 0 };
+        findings
+            .check(self.slot.times.widened(self.held_us(), after_us).meets(&listed(self.contexts)), || {
+                format!("{name}: it did not live then")
+            });
         let world = &self.outing.world;
         let in_container = world.scenario().namespace == Namespace::Container;
         findings.check(!in_container, || format!("{name}: attributed from a container"));
@@ -112,23 +116,55 @@ impl Process<'_> {
     }
 
     fn coverage(&self, findings: &mut Findings) {
-        let (lived_us, covered_us) = (self.lived().length_us(), self.covered_us());
-        // Where only memory tells of it: what was seen holds until the next look, which shows that it is gone.
-        let only_memory = self.rows.iter().all(|row| row.sm_active_us.is_none());
-        let ends_here =
-            self.slot.times.widened(self.held_us(), 0).pieces().iter().any(|(from, to)| {
-                listed(self.contexts).pieces().iter().any(|(_, end)| from < end && end < to)
-            });
-        let over_us = if only_memory && ends_here { self.held_us() } else { 0 };
+        let (lived_us, covered_us, over_us) =
+            (self.lived().length_us(), self.covered_us(), self.unseen_edges_us());
         findings.check(covered_us <= lived_us + over_us, || {
             format!("{}: covers {covered_us} us, lived {lived_us}", self.name())
         });
         findings
             .check(covered_us <= self.slot.length_us, || format!("{}: covers {covered_us} us", self.name()));
-        let gone = self.lived().minus(&gone(&self.outing.world, self.who.place.gpu)).length_us();
-        findings.check(covered_us <= gone + over_us, || {
+        let readable_us = self.lived().minus(&seen_gone(self.outing, self.who.place.gpu)).length_us();
+        findings.check(covered_us <= readable_us + over_us, || {
             format!("{}: covers time of a device that was gone", self.name())
         });
+    }
+
+    /// Nobody saw the process begin and end, only that it was there at one look and not at another. Samples of the driver tell of all the time between
+    /// two looks, so they cover it from the look without it, and to the end of the sample in which it ended. Where memory alone tells of it, what was seen
+    /// holds until the look that shows that it is gone. Means and counters cover nothing outside of it.
+    fn unseen_edges_us(&self) -> u64 {
+        let has =
+            |label: &str| self.rows.iter().any(|row| plain(word(&row.quality, "sm_active_us")) == label);
+        let (begins, ends) = self.edges();
+        let reading_us = if self.is_disturbed() { reading_us(self.outing) } else { PERIOD_US };
+        if has("driver_sampled")
+            || self.rows.iter().any(|row| {
+                word(&row.quality, "sm_active_us")
+                    .is_some_and(|label| label.as_str() == "derived_share(sampled)")
+            })
+        {
+            begins * reading_us + ends * SAMPLE_US
+        } else if self.rows.iter().all(|row| row.sm_active_us.is_none()) {
+            ends * self.held_us()
+        } else if has("driver_counter") && self.is_disturbed() {
+            // The driver's stamps of begin and end may be by a clock that was set since.
+            (begins + ends) * self.held_us()
+        } else {
+            0
+        }
+    }
+
+    /// How often it began and ended on its unit in the window, or so near that a reading over the edge of the window tells of both.
+    fn edges(&self) -> (u64, u64) {
+        let after_us = if self.is_disturbed() { reading_us(self.outing) } else { 0 };
+        let near = self.slot.times.widened(self.held_us(), after_us + 1);
+        let listed = listed(self.contexts);
+        let count = |edges: Vec<u64>| {
+            edges.iter().filter(|at| near.meets(&Spans::one(**at, at.saturating_add(1)))).count()
+        };
+        let begins = count(listed.pieces().iter().map(|(from, _)| *from).collect());
+        let ends = count(listed.pieces().iter().map(|(_, to)| *to).collect());
+        (u64::try_from(begins).unwrap_or(0), u64::try_from(ends).unwrap_or(0))
     }
 
     fn sm(&self, findings: &mut Findings) {
@@ -144,7 +180,7 @@ impl Process<'_> {
         let uncovered = u128::from(lived.length_us().saturating_sub(covered_us));
         let label = word(&first.quality, "sm_active_us").map_or("", |label| label.as_str());
         let length = u128::from(lived.length_us());
-        let edges = 2 * u128::from(self.held_us());
+        let edges = 2 * u128::from(if self.is_disturbed() { reading_us(self.outing) } else { PERIOD_US });
         let (most, tolerance, is_both_ways) = match label {
             "driver_sampled" | "derived_share(sampled)" => {
                 (truth, length / 200 + self.near_load(edges), true)
@@ -171,13 +207,11 @@ impl Process<'_> {
 
     /// What a reading spread over an edge of the window, or of its life, may carry over it: nothing while its load is one and the same around them.
     fn near_load(&self, most_us: u128) -> u128 {
-        let reach_us = if matches!(plain(word(&self.rows[0].quality, "sm_active_us")), "driver_counter") {
-            11 * PERIOD_US
-        } else {
-            3 * PERIOD_US
-        };
+        let is_counter = plain(word(&self.rows[0].quality, "sm_active_us")) == "driver_counter";
+        let reach_us = if is_counter || self.is_disturbed() { 11 * PERIOD_US } else { 3 * PERIOD_US };
         let lived = self.lived();
-        let edges = lived.pieces().iter().flat_map(|(from, to)| [*from, *to]);
+        let whole = self.slot.times.pieces().iter().filter(|_| lived.is_empty());
+        let edges = lived.pieces().iter().chain(whole).flat_map(|(from, to)| [*from, *to]);
         edges.map(|edge| carried(self.contexts, edge, reach_us)).sum::<u128>().min(most_us)
     }
 
@@ -265,49 +299,46 @@ fn complete(
     }
     for who in everybody(world).into_iter().filter(|who| slot.is_quiet(outing, who.place.gpu)) {
         let contexts = contexts(world, who);
-        let listed = listed(&contexts).and(&in_procfs(outing, &contexts));
-        let lived = slot.times.and(&listed);
-        let is_throughout = listed.contains(&slot.times.widened(2 * PERIOD_US, 2 * PERIOD_US));
-        let may_be_placed = who.place.slices.is_none()
-            || world.scenario().privilege == gpuledger_nvml_sim::scenario::Privilege::Root;
+        let works = working(outing, &contexts).minus(&shared(outing, who));
+        let lived = slot.times.and(&works);
+        let is_throughout = works.contains(&slot.times.widened(2 * PERIOD_US, 2 * PERIOD_US));
+        let may_be_placed = who.place.slices.is_none() || world.scenario().privilege == Privilege::Root;
         if lived.is_empty() || !may_be_placed {
             continue;
         }
+        let name =
+            || format!("{}: PID {} on GPU {} {:?}", slot.name, who.pid, who.place.gpu, who.place.slices);
         let covered_us: u64 = rows.get(&who).into_iter().flatten().map(|row| count(row.covered_us)).sum();
-        let unknown_us =
-            lived.and(&memory_unknown_of(world, who.place.gpu, &contexts).widened(0, PERIOD_US)).length_us();
+        let unknown = memory_unknown_of(world, who.place.gpu, &contexts).widened(0, PERIOD_US);
+        let unknown_us = lived.and(&unknown).length_us();
         let edges_us = if is_throughout && !slot.is_last { 0 } else { 4 * PERIOD_US };
-        findings.check(!is_throughout || rows.contains_key(&who), || {
-            format!(
-                "{}: PID {} on GPU {} {:?} is missing",
-                slot.name, who.pid, who.place.gpu, who.place.slices
-            )
-        });
+        findings.check(!is_throughout || rows.contains_key(&who), || format!("{} is missing", name()));
         findings.check(covered_us + edges_us + unknown_us >= lived.length_us(), || {
             format!(
-                "{}: PID {} on GPU {} {:?}: covers {covered_us} of {} us, and nothing stood in the way",
-                slot.name,
-                who.pid,
-                who.place.gpu,
-                who.place.slices,
+                "{}: covers {covered_us} of {} us, and nothing stood in the way",
+                name(),
                 lived.length_us()
             )
         });
     }
 }
 
-/// When `/proc` had entries of the processes.
-fn in_procfs(outing: &Outing, contexts: &[(usize, &Context)]) -> Spans {
-    let world = &outing.world;
-    let pieces = contexts.iter().filter_map(|(_, context)| {
-        let process = world.process(context.process);
-        let until_us = match process.leaves {
-            Leaves::Zombie | Leaves::Stuck => process.reaped_us,
-            Leaves::Nothing | Leaves::Rows => process.until_us,
-        };
-        (!process.has_no_proc).then_some((process.from_us, until_us))
-    });
-    Spans::new(pieces.collect())
+/// When other processes were in the same MIG instance: then nothing tells them apart.
+fn shared(outing: &Outing, who: Who) -> Spans {
+    let others =
+        everybody(&outing.world).into_iter().filter(|other| *other != who && other.place == who.place);
+    let lives = others
+        .filter(|other| other.place.slices.is_some())
+        .map(|other| listed(&contexts(&outing.world, other)));
+    lives.fold(Spans::default(), |all, one| all.or(&one)).widened(PERIOD_US, 2 * PERIOD_US)
+}
+
+/// When processes were there, and neither dead nor without an entry in `/proc`.
+fn working(outing: &Outing, contexts: &[(usize, &Context)]) -> Spans {
+    let pieces = contexts
+        .iter()
+        .filter(|(_, context)| !context.is_hidden && !outing.world.process(context.process).has_no_proc);
+    Spans::new(pieces.map(|(_, context)| (context.from_us, context.until_us)).collect())
 }
 
 /// A process over all of the run.

@@ -1,41 +1,54 @@
 //! States of GPUs, the inventory, and placements.
 
-use super::{Findings, PERIOD_US};
+use super::{Findings, PERIOD_US, reading_us};
 use crate::node::Outing;
 use crate::oracle::{Place, Spans, broken, disturbed, gone, life, place_of, places, revoked, times};
 use gpuledger_domain::time::Instant;
 use gpuledger_nvml_sim::scenario::{Action, Privilege};
+use gpuledger_wire::EventData;
 use gpuledger_wire::bodies::{AllocationPlaced, InventoryGpu, PlacedUnit, State, UnitState};
 use std::collections::BTreeMap;
 
 pub(super) fn check(outing: &Outing, findings: &mut Findings) {
-    states(outing, findings);
-    inventories(outing, findings);
-    for (at, placed) in outing.output.placements() {
-        placement(outing, at, placed, findings);
+    let events = on_timeline(outing);
+    states(outing, &events, findings);
+    inventories(outing, &events, findings);
+    for (at_us, data) in &events {
+        if let EventData::AllocationPlaced(placed) = data {
+            placement(outing, *at_us, placed, findings);
+        }
     }
     findings.case("placements", u64::try_from(outing.output.placements().count()).unwrap_or(0));
 }
 
-/// How late a change may be seen: a period; more where calls were delayed, for which the whole node waits.
-fn lag_us(outing: &Outing) -> u64 {
-    let delays = outing.world.scenario().timeline.iter().filter_map(|step| match &step.action {
-        Action::Delay(it) => Some(it.by.0.saturating_mul(it.times.unwrap_or(300).min(300))),
-        _ => None,
-    });
-    2 * PERIOD_US + delays.max().unwrap_or(0)
+/// Where on the timeline each event is that is no window. Where UTC was set back an instant comes twice: events come in order, and windows after
+/// their end, so it is the first one that is not before what came before it.
+fn on_timeline(outing: &Outing) -> Vec<(u64, &EventData)> {
+    let mut last_us = 0;
+    let mut place = |at: Instant| {
+        let times = times(&outing.world, at, at.plus(1));
+        let mut candidates = times.pieces().iter().map(|(from, _)| *from);
+        let next = candidates.clone().find(|from| from + 5 * PERIOD_US >= last_us).or(candidates.next_back());
+        let at_us = next.unwrap_or(last_us);
+        last_us = at_us.max(last_us);
+        at_us
+    };
+    let mut placed = Vec::new();
+    for event in &outing.output.events {
+        match &event.data {
+            EventData::TelemetryWindow(window) => drop(place(window.end.get().plus(-1))),
+            data => placed.push((place(event.time), data)),
+        }
+    }
+    placed
 }
 
-/// On the timeline, where that is one instant.
-fn on_timeline(outing: &Outing, at: Instant) -> u64 {
-    times(&outing.world, at, at.plus(1)).pieces().last().map_or(0, |(from, _)| *from)
-}
-
-fn states(outing: &Outing, findings: &mut Findings) {
+fn states(outing: &Outing, events: &[(u64, &EventData)], findings: &mut Findings) {
     let mut said: BTreeMap<(usize, Option<(i64, i64)>), Vec<(u64, &UnitState)>> = BTreeMap::new();
-    for (at, state) in outing.output.states() {
+    for (at_us, data) in events {
+        let EventData::UnitState(state) = data else { continue };
         let slices = state.placement.map(|it| (i64::from(it.start.get()), i64::from(it.size.get())));
-        said.entry((outing.gpu(&state.gpu), slices)).or_default().push((on_timeline(outing, at), state));
+        said.entry((outing.gpu(&state.gpu), slices)).or_default().push((*at_us, state));
     }
     for ((gpu, slices), said) in &said {
         let mut is_fault = false;
@@ -65,7 +78,8 @@ fn states(outing: &Outing, findings: &mut Findings) {
 
 /// Something on the timeline, or a failure that was injected, that a fault may be said for.
 fn has_cause(outing: &Outing, gpu: usize, at_us: u64) -> bool {
-    let before = Spans::one(at_us.saturating_sub(12 * PERIOD_US + lag_us(outing)), at_us + 1);
+    let before =
+        Spans::one(at_us.saturating_sub(12 * PERIOD_US + (PERIOD_US + reading_us(outing))), at_us + 1);
     let is_broken = broken(&outing.world, gpu).meets(&before);
     let happened = outing.world.scenario().timeline.iter().any(|step| {
         let lately = before.meets(&Spans::one(step.at.0, step.at.0 + 1));
@@ -90,7 +104,7 @@ fn break_is_told(
     said: &[(u64, &UnitState)],
     findings: &mut Findings,
 ) {
-    let lag_us = lag_us(outing);
+    let lag_us = PERIOD_US + reading_us(outing);
     let state_at =
         |at_us: u64| said.iter().rev().find(|(said_us, _)| *said_us <= at_us).map(|(_, state)| state.state);
     let hidden = revoked(&outing.world, gpu).or(&Spans::new(outing.world.driver_gaps().collect()));
@@ -101,12 +115,14 @@ fn break_is_told(
         });
         findings.case("GPUs that broke", 1);
     }
-    // Errors of hardware besides are over when the driver has said for fifteen seconds that it wants nothing; it is asked every ten.
-    let back = Spans::one(to, to + 40 * PERIOD_US + lag_us);
-    let other = has_cause(outing, gpu, to + 40 * PERIOD_US) && has_other_cause(outing, gpu, &back);
-    let is_calm = !back.meets(&hidden.or(&broken(&outing.world, gpu).minus(&Spans::one(from, to)))) && !other;
-    if is_calm && to + 40 * PERIOD_US + lag_us < outing.until_us {
-        let at_us = to + 40 * PERIOD_US + lag_us;
+    // Errors of hardware besides are over when the driver has said for fifteen seconds that it wants nothing; it is asked every ten. One that could not be
+    // opened when the library was loaded is tried again within a minute.
+    let is_loaded_anew = hidden.meets(&Spans::one(0, to)) || outing.ended.len() > 1;
+    let late_us = if is_loaded_anew { 75 * PERIOD_US } else { 40 * PERIOD_US } + lag_us;
+    let back = Spans::one(to, to + late_us);
+    let is_calm = !back.meets(&hidden.or(&broken(&outing.world, gpu).minus(&Spans::one(from, to))));
+    if is_calm && !has_other_cause(outing, gpu, &back) && to + late_us < outing.until_us {
+        let at_us = to + late_us;
         findings.check(state_at(at_us) != Some(State::Fault), || {
             format!("GPU {gpu} came back at {to} us, and is in fault at {at_us} still")
         });
@@ -122,14 +138,15 @@ fn has_other_cause(outing: &Outing, gpu: usize, within: &Spans) -> bool {
     })
 }
 
-fn inventories(outing: &Outing, findings: &mut Findings) {
+fn inventories(outing: &Outing, events: &[(u64, &EventData)], findings: &mut Findings) {
     let mut last_us = 0;
-    for (at, inventory) in outing.output.inventories() {
-        let at_us = on_timeline(outing, at);
+    for (at_us, data) in events {
+        let EventData::NodeInventory(inventory) = data else { continue };
+        let at_us = *at_us;
         for gpu in &inventory.gpus {
             layout(outing, at_us, gpu, findings);
         }
-        let is_late = at_us.saturating_sub(last_us) > 61 * PERIOD_US + lag_us(outing);
+        let is_late = at_us.saturating_sub(last_us) > 61 * PERIOD_US + (PERIOD_US + reading_us(outing));
         let is_excused = outing.ended.len() > 1
             || outing.world.has_clock_jumps()
             || outing.world.driver_gaps().next().is_some();
@@ -143,7 +160,7 @@ fn inventories(outing: &Outing, findings: &mut Findings) {
 fn layout(outing: &Outing, at_us: u64, entry: &InventoryGpu, findings: &mut Findings) {
     let world = &outing.world;
     let gpu = outing.gpu(&entry.uuid);
-    let lag_us = lag_us(outing);
+    let lag_us = PERIOD_US + reading_us(outing);
     let lately = Spans::one(at_us.saturating_sub(lag_us), at_us + 1);
     let hidden = disturbed(world, gpu).or(&gone(world, gpu)).or(&revoked(world, gpu));
     if lately.widened(60 * PERIOD_US, 0).meets(&hidden) {
@@ -166,7 +183,7 @@ fn layout(outing: &Outing, at_us: u64, entry: &InventoryGpu, findings: &mut Find
 }
 
 /// A job or a pod is placed on what one of its processes has open.
-fn placement(outing: &Outing, at: Instant, placed: &AllocationPlaced, findings: &mut Findings) {
+fn placement(outing: &Outing, at_us: u64, placed: &AllocationPlaced, findings: &mut Findings) {
     let Some(runtime) = &placed.runtime else { return };
     let marks: Vec<String> = runtime
         .slurm_job
@@ -179,7 +196,8 @@ fn placement(outing: &Outing, at: Instant, placed: &AllocationPlaced, findings: 
                 .flat_map(|uid| [format!("pod{uid}"), format!("pod{}", uid.as_str().replace('-', "_"))]),
         )
         .collect();
-    let lately = times(&outing.world, at, at.plus(1)).widened(lag_us(outing), PERIOD_US);
+    // Each says all that the holder had up to then (A-20: they add up).
+    let lately = Spans::one(0, at_us + PERIOD_US);
     for unit in &placed.units {
         let is_true = outing.world.contexts().iter().any(|context| {
             let process = outing.world.process(context.process);
@@ -188,7 +206,9 @@ fn placement(outing: &Outing, at: Instant, placed: &AllocationPlaced, findings: 
                 && is_on(outing, unit, place_of(&outing.world, context))
                 && lately.meets(&Spans::one(context.from_us, context.gone_us))
         });
-        findings.check(is_true, || format!("{marks:?} is placed on {unit:?} at {at}, which it did not hold"));
+        findings.check(is_true, || {
+            format!("{marks:?} is placed on {unit:?} at {at_us} us, which it did not hold")
+        });
     }
 }
 

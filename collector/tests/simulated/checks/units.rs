@@ -1,6 +1,6 @@
 //! Readings of GPUs and MIG instances.
 
-use super::{Findings, PERIOD_US, Slot, count, label, place, plain, slots, word};
+use super::{Findings, PERIOD_US, Slot, count, label, place, plain, seen_gone, slots, word};
 use crate::node::Outing;
 use crate::oracle::{
     Place, Spans, busy, disturbed, gone, life, lives, memory, memory_moves, places, revoked,
@@ -107,7 +107,7 @@ impl Unit<'_> {
         let is_watched =
             self.rows.iter().any(|row| row.sm_active_us.is_some() || row.memory_byte_us.is_some());
         let readable =
-            if is_watched { lived.minus(&gone(&self.outing.world, self.place.gpu)) } else { lived.clone() };
+            if is_watched { lived.minus(&seen_gone(self.outing, self.place.gpu)) } else { lived.clone() };
         findings.check(covered_us <= readable.length_us(), || {
             format!(
                 "{}: covers {covered_us} us of {} in which it was there to be read",
@@ -236,19 +236,22 @@ impl Unit<'_> {
             .check(most_told <= most, || format!("{}: {most_told} bytes at once, truly {most}", self.name()));
     }
 
-    /// Of a device that is gone all the time nothing is read; and none of it is zero.
+    /// Of a device that is gone all the time nothing is read; and none of it is zero. Where access was revoked and is back, the driver's rings tell of
+    /// the time between, and its energy counter too.
     fn absence(&self, findings: &mut Findings) {
         let world = &self.outing.world;
         let (gone, revoked) = (gone(world, self.place.gpu), revoked(world, self.place.gpu));
-        let was_seen = self.slot.times.widened(HELD_US, 0);
         let is_gone = gone.contains(&self.slot.times);
-        if is_gone || gone.or(&revoked).contains(&was_seen) {
-            for row in self.rows {
-                let is_silent = row.sm_active_us.is_none() && row.memory_byte_us.is_none();
-                findings.check(is_silent, || format!("{}: read while it could not be", self.name()));
-                let energy = row.energy_mj.is_some() && broken_throughout(self);
-                findings.check(!energy, || format!("{}: energy of a device that is gone", self.name()));
-            }
+        let is_unseen = gone.or(&revoked).contains(&self.slot.times.widened(HELD_US, 0));
+        for row in self.rows.iter().filter(|_| is_gone || is_unseen) {
+            findings.check(row.memory_byte_us.is_none(), || {
+                format!("{}: memory read while it could not be", self.name())
+            });
+            findings.check(!is_gone || row.sm_active_us.is_none(), || {
+                format!("{}: read while it was gone", self.name())
+            });
+            let is_energy = row.energy_mj.is_some() && broken_throughout(self);
+            findings.check(!is_energy, || format!("{}: energy of a device that is gone", self.name()));
             findings.case("windows of a GPU that could not be read", 1);
         }
     }

@@ -1,5 +1,5 @@
 //! Two simulated nodes: the day's scenario for the NVML simulator, a clock file, and a real collector on each, as a process of its own.
-//! However the demo ends, its collectors end with it: a watcher waits at the other end of a pipe.
+//! However the demo ends, its collectors end with it: a shell beside each holds the other end of a pipe.
 
 use super::address::Address;
 use super::day::allocator::Plan;
@@ -11,7 +11,6 @@ use super::way::Way;
 use crate::outcome::OutOfReach;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -24,9 +23,14 @@ const SIMULATOR: &str = "libgpuledger_nvml_sim.so";
 pub(crate) const SAMPLE_SECONDS: u64 = 10;
 /// Seconds of a window of telemetry.
 pub(crate) const WINDOW_SECONDS: u64 = 60;
-/// Waits for a word or for the end of the demo, then ends the collector at once: there is nobody left to whom it could send.
-const WATCH: &str = r#"read -r word
-[ "$word" = ended ] || kill -9 "$0""#;
+/// Runs the collector as long as standard input is open, and ends as it does. Where the input closes first there is nobody left to whom it could
+/// send: it is killed.
+const KEEP: &str = r#"exec 3<&0
+"$@" </dev/null 3<&- & collector=$!
+{ read -r word <&3; kill -9 "$collector"; } & lifeline=$!
+wait "$collector"; ended=$?
+kill "$lifeline"
+exit "$ended""#;
 
 /// The programs a simulated node is made of.
 #[derive(Clone, Debug)]
@@ -38,8 +42,8 @@ pub(crate) struct Programs {
 /// A node and its collector.
 struct Running {
     node: &'static Node,
-    collector: Child,
-    watcher: Child,
+    /// The shell that keeps it. Its input is the lifeline.
+    keeper: Child,
     log: PathBuf,
     /// The simulator's procfs: of no use once it has ended.
     proc_root: PathBuf,
@@ -115,7 +119,7 @@ impl Nodes {
     /// One ended otherwise than well; the last thing it said.
     pub(crate) fn run_on(&mut self) -> Result<bool> {
         for running in self.all.iter_mut().filter(|running| !running.is_over) {
-            let Some(status) = running.collector.try_wait().context("waiting for a collector")? else {
+            let Some(status) = running.keeper.try_wait().context("waiting for a collector")? else {
                 continue;
             };
             if !status.success() {
@@ -132,15 +136,10 @@ impl Nodes {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if !self.is_over && !matches!(self.collector.try_wait(), Ok(Some(_))) {
-            let killed = self.collector.kill().and_then(|()| self.collector.wait());
-            tracing::debug!(?killed, node = self.node.name, "the collector is stopped");
-        }
-        // Its number may soon be another process's: the watcher must not use it any more.
-        let told = self.watcher.stdin.take().map(|mut word| word.write_all(b"ended\n"));
-        let ended = self.watcher.wait();
+        drop(self.keeper.stdin.take());
+        let ended = self.keeper.wait();
         let removed = std::fs::remove_dir_all(&self.proc_root);
-        tracing::debug!(?told, ?ended, ?removed, "the watcher of a collector");
+        tracing::debug!(?ended, ?removed, node = self.node.name, "the collector has ended");
     }
 }
 
@@ -170,24 +169,17 @@ fn start(
     let settings = file("collector.toml", &settings(programs, &home, node, &sink))?;
     let log = home.join("collector.log");
     let said = File::create(&log).with_context(|| log.display().to_string())?;
-    let mut command = Command::new(&programs.collector);
+    let mut command = Command::new("sh");
+    command.args(["-c", KEEP, "keeper"]).arg(&programs.collector);
     command.args(["run", "--config"]).arg(settings).args(["--until", &OVER.to_string()]);
     // Nothing of the user's own settings reaches it.
     command.env_clear().envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
     command.env("NVML_SIM_SCENARIO", scenario).env("NVML_SIM_CLOCK", home.join("clock"));
     command.env("NVML_SIM_PROC", home.join("proc"));
-    // A group of its own: Ctrl-C reaches the demo only, and its watcher ends the collector.
-    command.process_group(0).stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
-    let collector = command.spawn().context("starting a collector")?;
-    let watcher = watch(&collector)?;
-    Ok(Running { node, collector, watcher, log, proc_root: home.join("proc"), is_over: false })
-}
-
-fn watch(collector: &Child) -> Result<Child> {
-    let mut command = Command::new("sh");
-    command.args(["-c", WATCH, &collector.id().to_string()]).process_group(0);
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().context("starting the watcher of a collector")
+    // A group of its own: Ctrl-C reaches the demo only.
+    command.process_group(0).stdin(Stdio::piped()).stdout(said.try_clone()?).stderr(said);
+    let keeper = command.spawn().context("starting a collector")?;
+    Ok(Running { node, keeper, log, proc_root: home.join("proc"), is_over: false })
 }
 
 fn settings(programs: &Programs, home: &Path, node: &Node, sink: &str) -> String {

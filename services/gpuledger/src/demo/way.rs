@@ -49,7 +49,7 @@ pub(crate) async fn find() -> Result<Found> {
             Some(script) => tokio::task::spawn_blocking(move || started(&script))
                 .await?
                 .map(|bootstrap| (bootstrap, "which `make down` stops")),
-            None => Err(format!("no KAFKA_BOOTSTRAP, and no {SCRIPT} here")),
+            None => Err(format!("no KAFKA_BOOTSTRAP, no {SCRIPT}")),
         },
     };
     let (bootstrap, whose) = match bootstrap {

@@ -37,14 +37,15 @@ impl Labels {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::clock::Stamp;
     use crate::pods::{DeviceId, Given, Life, Pod};
     use gpuledger_domain::time::Instant;
     use gpuledger_nvml::Identity;
 
-    fn listing(pod: &str) -> Arc<Listing> {
+    /// GPU-1 was given to this pod.
+    pub(in crate::run) fn listing(pod: &str) -> Arc<Listing> {
         let given = Given {
             container: "main".to_owned(),
             resource: "nvidia.com/gpu".to_owned(),

@@ -208,6 +208,7 @@ fn silent(gpu: &Name) -> Option<UnitReading> {
         memory_bytes_max: None,
         energy_mj: None,
         covered_us: Count::new(0)?,
+        coverage: BTreeMap::new(),
         quality: labels.iter().filter_map(|reading| super::part::label(reading, why)).collect(),
     })
 }

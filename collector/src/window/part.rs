@@ -69,6 +69,7 @@ fn unit_reading(book: &Book, unit: UnitKey, placement: Option<Placement>, row: &
             .and_then(Count::new),
         energy_mj: energy.and_then(|measure| count(row, measure)),
         covered_us: covered(row)?,
+        coverage: coverage(row, &told),
         quality: qualities(row, &told),
     })
 }
@@ -76,7 +77,8 @@ fn unit_reading(book: &Book, unit: UnitKey, placement: Option<Placement>, row: &
 fn process_reading(book: &Book, process: ProcessKey, row: &Row) -> Option<ProcessReading> {
     let placement = place(book, process.unit).ok()?;
     let owner = book.owners.get(&process);
-    let mut quality = qualities(row, &[Measure::Sm, Measure::Memory]);
+    let told = [Measure::Sm, Measure::Memory];
+    let mut quality = qualities(row, &told);
     if let Some(owner) = owner.and_then(|owner| Name::new(&owner.label()).ok()) {
         quality.extend(Name::new("owner").ok().map(|key| (key, owner)));
     }
@@ -91,6 +93,7 @@ fn process_reading(book: &Book, process: ProcessKey, row: &Row) -> Option<Proces
         sm_active_us: count(row, Measure::Sm),
         memory_byte_us: big_count(row),
         covered_us: covered(row)?,
+        coverage: coverage(row, &told),
         quality,
     })
 }
@@ -109,9 +112,21 @@ fn big_count(row: &Row) -> Option<BigCount> {
 
 /// What the readings beside it all cover at least. Energy counts only where it stands alone: its counter covers what nobody watched.
 fn covered(row: &Row) -> Option<Count> {
-    let of = |measure| covered_total(row, measure).map(|total| total.covered_us);
-    let watched = [of(Measure::Sm), of(Measure::Memory)].into_iter().flatten().min();
-    Count::new(watched.or(of(Measure::Energy)).unwrap_or(0))
+    let watched = [Measure::Sm, Measure::Memory].into_iter().filter_map(|measure| covered_by(row, measure)).min();
+    watched.or_else(|| covered_by(row, Measure::Energy)).or(Count::new(0))
+}
+
+fn covered_by(row: &Row, measure: Measure) -> Option<Count> {
+    Count::new(covered_total(row, measure)?.covered_us)
+}
+
+/// The readings that cover another time than the row says: what is divided by it would be wrong.
+fn coverage(row: &Row, told: &[Measure]) -> BTreeMap<Name, Count> {
+    let of_row = covered(row);
+    let own = told.iter().filter_map(|measure| Some((measure, covered_by(row, *measure)?)));
+    own.filter(|(_, covered)| Some(*covered) != of_row)
+        .filter_map(|(measure, covered)| Some((Name::new(&measure.to_string()).ok()?, covered)))
+        .collect()
 }
 
 fn qualities(row: &Row, told: &[Measure]) -> BTreeMap<Name, Name> {

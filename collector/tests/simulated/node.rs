@@ -130,6 +130,36 @@ impl Node {
         Outing { world, output, ended, shown, log, until_us: self.until_us }
     }
 
+    /// Measures for so many seconds of the machine's own time. A call that is delayed then really takes that long.
+    pub(crate) fn really(&self, seconds: i64, settings: &str) -> Outing {
+        self.prepare();
+        let file = self.path("collector.toml");
+        let lines = fs::read_to_string(&file).unwrap();
+        let own = |line: &&str| !line.starts_with("clock_file") && !line.starts_with("call_deadline_ms");
+        let kept: Vec<&str> = lines.lines().filter(own).collect();
+        fs::write(&file, format!("{settings}\n{}\n", kept.join("\n"))).unwrap();
+        #[expect(clippy::disallowed_methods, reason = "this node lives in real time")]
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let now = Instant::from_micros(i64::try_from(since.as_micros()).unwrap());
+        let log = File::create(self.path("log")).unwrap();
+        let mut command = self.command();
+        command.env_remove("NVML_SIM_CLOCK").env("NVML_SIM_START", now.as_micros().to_string());
+        let until = now.plus(seconds * 1_000_000).to_string();
+        let mut child = command.args(["run", "--until", &until]).stderr(log).spawn().unwrap();
+        let code = self.wait(&mut child);
+        let log = self.log();
+        let output = Output::read(&self.path("out.ndjson"), &log);
+        let world = Arc::clone(&self.world);
+        Outing {
+            world,
+            output,
+            ended: vec![Ended { code, at_us: 0 }],
+            shown: None,
+            log,
+            until_us: self.until_us,
+        }
+    }
+
     fn prepare(&self) {
         fs::write(self.path("scenario.yaml"), &self.text).unwrap();
         fs::create_dir(self.path("proc")).unwrap();

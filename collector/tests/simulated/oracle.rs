@@ -4,6 +4,9 @@ use gpuledger_domain::time::Instant;
 use gpuledger_nvml_sim::scenario::Action;
 use gpuledger_nvml_sim::world::{Context, Presence, Track, World};
 
+/// How long it may take until a device is opened that could not be.
+const UNOPENED_US: u64 = 65_000_000;
+
 /// Disjoint pieces of the timeline in order, in microseconds since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spans(Vec<(u64, u64)>);
@@ -338,7 +341,14 @@ pub(crate) fn disturbed(world: &World, gpu: usize) -> Spans {
         };
         is_meant.then(|| (step.at.0, step.at.0.saturating_add(lasts_us).saturating_add(1)))
     });
-    Spans::new(steps.collect()).or(&gone(world, gpu)).or(&revoked(world, gpu))
+    let reloads =
+        world.scenario().timeline.iter().filter(|step| matches!(step.action, Action::ReloadDriver(_)));
+    let reloads = Spans::new(reloads.map(|step| (step.at.0, step.at.0 + 1)).collect());
+    // One that is away when the library is loaded cannot be opened; that is tried again within a minute.
+    let away = broken(world, gpu);
+    let unopened = away.pieces().iter().filter(|(from, to)| Spans::one(*from, *to).meets(&reloads));
+    let unopened = Spans::new(unopened.copied().collect()).widened(0, UNOPENED_US);
+    Spans::new(steps.collect()).or(&gone(world, gpu)).or(&revoked(world, gpu)).or(&unopened)
 }
 
 /// When the energy counter of a GPU was set.

@@ -52,6 +52,10 @@ fn labels(quality: &BTreeMap<Name, Name>) -> BTreeMap<String, String> {
     quality.iter().map(|(reading, label)| (reading.to_string(), label.to_string())).collect()
 }
 
+fn amounts(coverage: &BTreeMap<Name, Count>) -> BTreeMap<String, u64> {
+    coverage.iter().map(|(reading, covered)| (reading.to_string(), wide(*covered))).collect()
+}
+
 fn unit(unit: &UnitReading) -> generated::UnitReading {
     generated::UnitReading {
         gpu: unit.gpu.to_string(),
@@ -62,6 +66,7 @@ fn unit(unit: &UnitReading) -> generated::UnitReading {
         energy_mj: unit.energy_mj.map(wide),
         covered_us: wide(unit.covered_us),
         quality: labels(&unit.quality),
+        coverage: amounts(&unit.coverage),
     }
 }
 
@@ -78,6 +83,7 @@ fn process(process: &ProcessReading) -> generated::ProcessReading {
         memory_byte_us: process.memory_byte_us.map(big),
         covered_us: wide(process.covered_us),
         quality: labels(&process.quality),
+        coverage: amounts(&process.coverage),
     }
 }
 
@@ -135,6 +141,13 @@ fn placement_value(placement: generated::Placement) -> Value {
     json!({"start": placement.start, "size": placement.size})
 }
 
+/// None where every reading covers the same: the member is left out then.
+fn coverage_value(coverage: BTreeMap<String, u64>) -> Option<Value> {
+    let numbers: Map<String, Value> =
+        coverage.into_iter().map(|(reading, covered)| (reading, number(covered.into()))).collect();
+    (!numbers.is_empty()).then(|| numbers.into())
+}
+
 fn unit_value(unit: generated::UnitReading) -> Value {
     let mut map = Map::new();
     map.insert("gpu".to_owned(), unit.gpu.into());
@@ -144,6 +157,7 @@ fn unit_value(unit: generated::UnitReading) -> Value {
     put(&mut map, "memory_bytes_max", unit.memory_bytes_max.map(|n| number(n.into())));
     put(&mut map, "energy_mj", unit.energy_mj.map(|n| number(n.into())));
     map.insert("covered_us".to_owned(), number(unit.covered_us.into()));
+    put(&mut map, "coverage", coverage_value(unit.coverage));
     map.insert("quality".to_owned(), json!(unit.quality));
     map.into()
 }
@@ -161,6 +175,7 @@ fn process_value((index, process): (usize, generated::ProcessReading)) -> Result
     put(&mut map, "sm_active_us", process.sm_active_us.map(|n| number(n.into())));
     put(&mut map, "memory_byte_us", process.memory_byte_us.map(wide_value));
     map.insert("covered_us".to_owned(), number(process.covered_us.into()));
+    put(&mut map, "coverage", coverage_value(process.coverage));
     map.insert("quality".to_owned(), json!(process.quality));
     Ok(map.into())
 }

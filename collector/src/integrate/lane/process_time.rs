@@ -47,7 +47,8 @@ impl Integrator {
     fn by_rows(&mut self, at: Instant, seen: &Observation, newest_us: Option<u64>) -> Vec<Discard> {
         let Some(read) = &seen.rows else { return Vec::new() };
         let no_list = seen.processes.value.as_ref().err().map(|why| Quality::Unavailable(*why));
-        let (reply, why) = (read.value.as_ref().ok(), read.value.as_ref().err().map(|why| Quality::from(*why)));
+        let (reply, why) =
+            (read.value.as_ref().ok(), read.value.as_ref().err().map(|why| Quality::from(*why)));
         // A number in a row means nobody without a list of who has it: the next question asks for this time again.
         let (Some(reply), None) = (reply, no_list) else {
             for key in self.lately(read.at_us) {
@@ -171,7 +172,12 @@ impl Integrator {
                 let label = Quality::DerivedShare(division.rule);
                 let amounts = parts(piece.amount, division.among.len());
                 for (key, amount) in division.among.iter().zip(amounts) {
-                    self.add(Subject::Process(*key), Measure::Sm, piece.span, amount, label);
+                    // Samples lag behind the list, by a second on an idle device.
+                    let first_us = self.roster.get(key).map_or(0, |entry| entry.first_us);
+                    if let Some(span) = piece.span.after(first_us) {
+                        let amount = part(amount, span, piece.span);
+                        self.add(Subject::Process(*key), Measure::Sm, span, amount, label);
+                    }
                 }
             }
             Err(why) => {

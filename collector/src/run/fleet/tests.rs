@@ -3,8 +3,9 @@
 use super::*;
 use crate::cycle::tests::world::{S, Script, World};
 use crate::metrics::Board;
-use crate::pods::Pods;
+use crate::pods::{Listing, Pods};
 use crate::publish::PublishWatch;
+use crate::run::labels::tests::listing;
 use crate::run::witness::Witness;
 use crate::spool::Spool;
 use gpuledger_nvml::Identity;
@@ -24,6 +25,16 @@ struct Rig {
 
 impl Rig {
     fn new(world: &World, deadline_ms: u64, library: impl FnMut(Order) -> Report + Send + 'static) -> Self {
+        Self::listed(world, deadline_ms, library, None)
+    }
+
+    /// With the names of dcgm-exporter where a kubelet has told its pods.
+    fn listed(
+        world: &World,
+        deadline_ms: u64,
+        library: impl FnMut(Order) -> Report + Send + 'static,
+        latest: Option<Arc<Listing>>,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let proc_root = folder.path().join("proc");
         fs::create_dir_all(proc_root.join("sys/kernel/random")).unwrap();
@@ -33,17 +44,16 @@ impl Rig {
             node: "n1".to_owned(),
             call_deadline_ms: deadline_ms,
             proc_root,
+            dcgm_names: latest.is_some(),
             ..Settings::default()
         };
         settings.spool.folder = folder.path().join("spool");
         let name = Name::new("n1").unwrap();
         let clock: Arc<dyn Clock> = Arc::new(world.clone());
         let spool = Spool::open(settings.spool.clone(), name.clone()).unwrap();
-        let board =
-            Arc::new(Board::new("n1", Arc::clone(&clock), Health::default(), settings.stale_us(), false));
-        let mut pods = Pods::default();
-        pods.kubelet.socket = folder.path().join("no kubelet");
-        let witness = Witness::start(pods, Arc::clone(&clock), true).unwrap();
+        let (health, stale_us, dcgm) = (Health::default(), settings.stale_us(), settings.dcgm_names);
+        let board = Arc::new(Board::new("n1", Arc::clone(&clock), health, stale_us, dcgm));
+        let witness = Witness::Asked { pods: Pods::default(), latest, next_us: u64::MAX };
         let watch = PublishWatch::default();
         let node = Node::new(name, &settings, spool.clone(), Arc::clone(&board), watch, witness);
         let fleet = Fleet::of(Lane::start("nvml", library).unwrap(), &settings, clock);
@@ -234,4 +244,12 @@ fn the_heartbeat_goes_on_when_utc_is_set_back() {
         assert!(rig.cycle(second).is_ok());
     }
     assert!(rig.spool.status().facts >= before + 3, "{} after {before}", rig.spool.status().facts);
+}
+
+#[test]
+fn with_the_names_of_dcgm_exporter_a_unit_carries_the_pod_it_was_given_to() {
+    let world = world();
+    let mut rig = Rig::listed(&world, 10_000, sound(&world), Some(listing("train-0")));
+    rig.cycle_until(|rig| rig.shows("namespace=\"ml\",pod=\"train-0\"} "));
+    assert!(rig.shows("DCGM_FI_DEV_POWER_USAGE{gpu=\"0\",UUID=\"GPU-1\""), "{}", rig.board.exposition());
 }

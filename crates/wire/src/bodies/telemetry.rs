@@ -55,11 +55,21 @@ pub struct UnitReading {
     /// Energy in millijoules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub energy_mj: Option<Count>,
-    /// Microseconds of the window the readings cover.
+    /// Microseconds of the window that the readings of SM-active time and memory cover at least; that of energy, where it stands alone.
     pub covered_us: Count,
+    /// Reading to the microseconds of the window that it covers, where those are not `covered_us` (M-8).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub coverage: BTreeMap<Name, Count>,
     /// Reading to its quality label: `interval_mean`, `driver_counter`, …, `unavailable(reason)` (M-8).
     #[serde(default)]
     pub quality: BTreeMap<Name, Name>,
+}
+
+impl UnitReading {
+    /// Microseconds of the window that a reading covers, by its name in `quality`; a mean is the reading divided by this.
+    pub fn covered_us_of(&self, reading: &str) -> Count {
+        covered_us_of(&self.coverage, self.covered_us, reading)
+    }
 }
 
 /// Readings of a process.
@@ -89,11 +99,21 @@ pub struct ProcessReading {
     /// Memory in use, in bytes times microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_byte_us: Option<BigCount>,
-    /// Microseconds of the window the readings cover.
+    /// Microseconds of the window that the readings cover at least.
     pub covered_us: Count,
+    /// Reading to the microseconds of the window that it covers, where those are not `covered_us` (M-8).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub coverage: BTreeMap<Name, Count>,
     /// Reading to its quality label.
     #[serde(default)]
     pub quality: BTreeMap<Name, Name>,
+}
+
+impl ProcessReading {
+    /// Microseconds of the window that a reading covers, by its name in `quality`; a mean is the reading divided by this.
+    pub fn covered_us_of(&self, reading: &str) -> Count {
+        covered_us_of(&self.coverage, self.covered_us, reading)
+    }
 }
 
 /// A time in which nothing could be read.
@@ -123,26 +143,37 @@ impl Body for TelemetryWindow {
                 "is 9223372036854775807, which leaves none for the next window",
             ));
         }
-        let units =
-            self.units.iter().map(|u| u.covered_us).enumerate().map(|(i, covered)| ("units", i, covered));
-        let processes = self
-            .processes
-            .iter()
-            .map(|p| p.covered_us)
-            .enumerate()
-            .map(|(i, covered)| ("processes", i, covered));
-        for (list, index, covered) in units.chain(processes) {
-            if covered.get() > length_us {
-                let member = format!("{list}[{index}].covered_us");
-                return Err(Problem::new(
-                    member,
-                    format_args!("is {}, the window has {length_us} us", covered.get()),
-                ));
-            }
+        for (index, unit) in self.units.iter().enumerate() {
+            within(length_us, ("units", index), unit.covered_us, &unit.coverage)?;
+        }
+        for (index, process) in self.processes.iter().enumerate() {
+            within(length_us, ("processes", index), process.covered_us, &process.coverage)?;
         }
         for (index, gap) in self.gaps.iter().enumerate() {
             ordered(&format!("gaps[{index}]."), gap.start, gap.end)?;
         }
         Ok(())
+    }
+}
+
+fn covered_us_of(coverage: &BTreeMap<Name, Count>, covered_us: Count, reading: &str) -> Count {
+    coverage.iter().find(|(name, _)| name.as_str() == reading).map_or(covered_us, |(_, own)| *own)
+}
+
+/// Nothing covers more than the window.
+fn within(
+    length_us: i64,
+    (list, index): (&str, usize),
+    covered_us: Count,
+    coverage: &BTreeMap<Name, Count>,
+) -> Result<(), Problem> {
+    let all = std::iter::once(("covered_us".to_owned(), covered_us));
+    let each = coverage.iter().map(|(reading, own)| (format!("coverage.{reading}"), *own));
+    match all.chain(each).find(|(_, covered)| covered.get() > length_us) {
+        None => Ok(()),
+        Some((member, covered)) => Err(Problem::new(
+            format!("{list}[{index}].{member}"),
+            format_args!("is {}, the window has {length_us} us", covered.get()),
+        )),
     }
 }

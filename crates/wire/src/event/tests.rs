@@ -152,6 +152,24 @@ fn members_that_do_not_go_together_are_refused_though_each_fits_the_schema() {
         ),
         ("telemetry.window", "/data/gaps/0/end", json!("2026-10-01T00:59:50Z"), "data.gaps[0].end: "),
         (
+            "telemetry.window",
+            "/data/units/0/coverage/energy_mj",
+            json!(10_000_001),
+            "data.units[0].coverage.energy_mj: is 10000001, the window has 10000000 us",
+        ),
+        (
+            "telemetry.window",
+            "/data/processes/0/coverage/memory_byte_us",
+            json!(10_000_001),
+            "data.processes[0].coverage.memory_byte_us: is 10000001, the window has 10000000 us",
+        ),
+        (
+            "telemetry.window",
+            "/data/processes/0/covered_us",
+            json!(10_000_001),
+            "data.processes[0].covered_us: is 10000001, the window has 10000000 us",
+        ),
+        (
             "node.inventory",
             "/data/gpus/1/uuid",
             json!("GPU-aaaaaaaa-0000-0000-0000-000000000001"),
@@ -235,6 +253,21 @@ fn protobuf_keeps_absent_apart_from_zero_m_8() {
     assert_eq!(received["units"][0]["memory_byte_us"], "855208098400000000000");
     assert_eq!(received["units"][1].get("sm_active_us"), None);
     assert_eq!(received, event.raw_data, "JSON to protobuf to JSON is the same value");
+}
+
+#[test]
+fn each_reading_carries_the_time_it_covers_m_8() {
+    let event = read(&example("telemetry.window"));
+    let (headers, value) = encode_binary(&event);
+    let received = decode_binary(&headers, &value).unwrap();
+    let EventData::TelemetryWindow(window) = received.data else { panic!("another type") };
+    let covered = |reading| window.units[0].covered_us_of(reading).get();
+    assert_eq!((covered("sm_active_us"), covered("memory_byte_us")), (9_000_000, 10_000_000));
+    assert_eq!(window.processes[0].covered_us_of("memory_byte_us").get(), 10_000_000);
+    assert_eq!(window.units[1].covered_us_of("memory_byte_us"), window.units[1].covered_us);
+    let raw = received.raw_data;
+    assert_eq!(raw["units"][0]["coverage"], json!({"energy_mj": 10_000_000, "memory_byte_us": 10_000_000}));
+    assert_eq!(raw["units"][1].get("coverage"), None, "all the same: the member is left out");
 }
 
 #[test]

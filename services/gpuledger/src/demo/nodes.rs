@@ -21,6 +21,8 @@ const COLLECTOR: &str = "gpuledger-collector";
 const SIMULATOR: &str = "libgpuledger_nvml_sim.so";
 /// Seconds between two samples: as far apart as the driver's rings allow without a gap.
 pub(crate) const SAMPLE_SECONDS: u64 = 10;
+/// Milliseconds that a call to the simulator may take: a machine that is busy with other things is no GPU that hangs.
+const DEADLINE_MS: u64 = 60_000;
 /// Seconds of a window of telemetry.
 pub(crate) const WINDOW_SECONDS: u64 = 60;
 /// Runs the collector as long as standard input is open, and ends as it does. Where the input closes first there is nobody left to whom it could
@@ -192,6 +194,7 @@ proc_root = {proc_root:?}
 clock_file = {clock:?}
 sample_period_ms = {}
 window_seconds = {WINDOW_SECONDS}
+call_deadline_ms = {DEADLINE_MS}
 metrics_bind = "127.0.0.1:0"
 pod_resources_socket = {:?}
 

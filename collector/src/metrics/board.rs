@@ -58,6 +58,7 @@ pub(super) struct State {
     pub(super) discarded: BTreeMap<&'static str, u64>,
     pub(super) gaps: BTreeMap<String, u64>,
     pub(super) durations: Durations,
+    pub(super) late_parts: u64,
     pub(super) reloads: u64,
     pub(super) disagreements: u64,
     pub(super) delivery: Option<(SpoolStatus, PublishStatus)>,
@@ -102,7 +103,7 @@ impl Totals {
     fn add(&mut self, reading: &UnitReading) {
         if let Some(active) = reading.sm_active_us {
             self.sm_active_us = Some(self.sm_active_us.unwrap_or_default() + positive(active.get().into()));
-            self.sm_covered_us += positive(reading.covered_us.get().into());
+            self.sm_covered_us += positive(reading.covered_us_of("sm_active_us").get().into());
         }
         if let Some(byte_us) = reading.memory_byte_us {
             let sum = self.memory_byte_us.unwrap_or_default().saturating_add(positive(byte_us.get()));
@@ -185,7 +186,7 @@ impl Board {
         gpu.read = Some(Read { at, figures });
     }
 
-    /// A closed window: what it says of units is added to their counters, so that these are the numbers that are billed.
+    /// A closed window: what it says of units is added to their counters, so that these are the numbers the ledger gets.
     pub fn measured(&self, units: &[UnitReading]) {
         let mut state = self.state();
         for reading in units {
@@ -213,6 +214,11 @@ impl Board {
     /// A cycle of all GPUs took this long.
     pub fn cycled(&self, duration: Duration) {
         self.state().durations.add(duration);
+    }
+
+    /// Parts of windows, since the collector began, that came after their window was closed.
+    pub fn late(&self, parts: u64) {
+        self.state().late_parts = parts;
     }
 
     /// An Xid error of a GPU.

@@ -182,6 +182,7 @@ fn collector(into: &mut Exposition, state: &State) {
     for (reason, times) in &state.gaps {
         family.sample(&[reason], Value::whole(*times));
     }
+    into.family(names::COLLECTOR_LATE).sample(&[], Value::whole(state.late_parts));
     into.family(names::COLLECTOR_RELOADS).sample(&[], Value::whole(state.reloads));
     into.family(names::COLLECTOR_DISAGREEMENTS).sample(&[], Value::whole(state.disagreements));
 }

@@ -229,6 +229,7 @@ impl Node {
         self.say_placements(now);
         if let Some(begun) = &mut self.begun {
             begun.book.retry(|change| say(&self.spool, change));
+            self.board.late(begun.windows.late());
         }
         self.board.delivered(self.spool.status(), self.watch.status());
     }

@@ -29,6 +29,7 @@ pub(crate) fn window(n: i64) -> ClosedWindow {
         memory_bytes_max: Some(count(n * 4_096)),
         energy_mj: None,
         covered_us: count(STEP_US),
+        coverage: BTreeMap::new(),
         quality: BTreeMap::from([(name("sm_active_us"), name("driver_counter"))]),
     };
     let edge = |n: i64| Instant::from_micros(n * STEP_US);

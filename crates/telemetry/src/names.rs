@@ -88,6 +88,8 @@ metrics! {
         "Process rows that were not believed, by reason.", ["reason"];
     COLLECTOR_STALLED = "gpuledger_collector_stalled_calls_total",
         "Driver calls that passed their deadline.", ["gpu"];
+    COLLECTOR_LATE = "gpuledger_collector_late_readings_total",
+        "Readings of a GPU's windows that came after the window was closed, and were dropped.", [];
     COLLECTOR_RELOADS = "gpuledger_collector_driver_reloads_total",
         "Times that NVML was initialised anew.", [];
     COLLECTOR_DISAGREEMENTS = "gpuledger_collector_owner_disagreements_total",

@@ -102,32 +102,35 @@ fn owner_of(window: &TelemetryWindow, process: &ProcessReading) -> String {
 }
 
 fn of_unit(unit: &UnitReading) -> HourValues {
-    let covered_us = unit.covered_us.get();
     HourValues {
         sm_active_us: unit.sm_active_us.as_ref().map(|n| i128::from(n.get())),
         memory_byte_us: unit.memory_byte_us.as_ref().map(|n| n.get()),
         memory_bytes_max: unit.memory_bytes_max.as_ref().map(|n| i128::from(n.get())),
         energy_mj: unit.energy_mj.as_ref().map(|n| i128::from(n.get())),
-        covered_us,
-        quality: qualities(&unit.quality, covered_us),
+        covered_us: unit.covered_us.get(),
+        quality: qualities(&unit.quality, |reading| unit.covered_us_of(reading)),
     }
 }
 
 fn of_process(process: &ProcessReading) -> HourValues {
-    let covered_us = process.covered_us.get();
     HourValues {
         sm_active_us: process.sm_active_us.as_ref().map(|n| i128::from(n.get())),
         memory_byte_us: process.memory_byte_us.as_ref().map(|n| n.get()),
         memory_bytes_max: None,
         energy_mj: None,
-        covered_us,
-        quality: qualities(&process.quality, covered_us),
+        covered_us: process.covered_us.get(),
+        quality: qualities(&process.quality, |reading| process.covered_us_of(reading)),
     }
 }
 
-fn qualities(labels: &BTreeMap<Name, Name>, covered_us: i64) -> BTreeMap<String, BTreeMap<String, i64>> {
+/// Each reading's label with the time that the reading covers, so that what divides by it has the right mean.
+fn qualities(
+    labels: &BTreeMap<Name, Name>,
+    covered_us_of: impl Fn(&str) -> Count,
+) -> BTreeMap<String, BTreeMap<String, i64>> {
+    let told = |reading: &Name, label: &Name| (label.to_string(), covered_us_of(reading).get());
     labels
         .iter()
-        .map(|(reading, label)| (reading.to_string(), BTreeMap::from([(label.to_string(), covered_us)])))
+        .map(|(reading, label)| (reading.to_string(), BTreeMap::from([told(reading, label)])))
         .collect()
 }

@@ -48,7 +48,7 @@ fn instance(gpu_instance: u32, generation: u64) -> InstanceFigures {
     InstanceFigures { gpu_instance, generation, profile: "3g.40gb".to_owned(), placement, unit: unit() }
 }
 
-/// A window's reading: a quarter of a second of a whole one. By the number of the instance as above; none: the device.
+/// A window's reading: a quarter of a second of a whole one, with memory known for less. By the number of the instance as above; none: the device.
 fn reading(gpu_instance: Option<u8>) -> UnitReading {
     let placement = gpu_instance.map(|id| bodies::Placement {
         start: SliceIndex::new(4 * (id - 1)).unwrap(),
@@ -61,7 +61,8 @@ fn reading(gpu_instance: Option<u8>) -> UnitReading {
         memory_byte_us: BigCount::new(4 << 30),
         memory_bytes_max: None,
         energy_mj: None,
-        covered_us: Count::new(1_000_000).unwrap(),
+        covered_us: Count::new(600_000).unwrap(),
+        coverage: BTreeMap::from([(Name::new("sm_active_us").unwrap(), Count::new(1_000_000).unwrap())]),
         quality: BTreeMap::new(),
     }
 }

@@ -40,8 +40,9 @@ accept: ## one named check for each bar of the issues, as a table: bar, figure, 
 	@$$($(LOCAL)/python.sh) tests/accept $(BARS)
 
 .PHONY: soak
-soak: ## the long form of the random suites: 10,000 cases (SOAK_CASES=n, SOAK_SEED=n)
+soak: ## the long form of the random suites: 10,000 cases, 1,000 nodes (SOAK_CASES=n, SOAK_SEEDS=n, SOAK_SEED=n)
 	SOAK_CASES=$${SOAK_CASES:-10000} cargo test --locked -p gpuledger-tests properties -- --nocapture
+	SOAK_SEEDS=$${SOAK_SEEDS:-1000} cargo test --locked -p gpuledger-collector --test simulated drawn -- --nocapture
 
 .PHONY: chaos
 chaos: ## kill consumers and the broker while events flow, and compare with a calm run; a small one is in `make test`

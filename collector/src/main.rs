@@ -74,7 +74,7 @@ fn print_samples(settings: &Settings, once: bool, output: Output) -> Result<Outc
         match output.format {
             Format::Table => say(sample::table(&sampled).trim_end()),
             Format::Json => {
-                say(&sample::json(&sampled.window)?);
+                say(&sample::json(&sampled)?);
                 sampled
                     .unreadable
                     .iter()

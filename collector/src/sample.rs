@@ -25,13 +25,22 @@ struct Printed<'a> {
     units: &'a [UnitReading],
     processes: &'a [ProcessReading],
     gaps: &'a [Gap],
+    unreadable: Vec<Unreadable>,
+}
+
+/// A GPU that could not be read.
+#[derive(Debug, Serialize)]
+struct Unreadable {
+    index: u32,
+    why: String,
 }
 
 /// One line of JSON.
 ///
 /// # Errors
 /// A value that JSON cannot hold; there is none.
-pub fn json(window: &ClosedWindow) -> serde_json::Result<String> {
+pub fn json(Sampled { window, unreadable, .. }: &Sampled) -> serde_json::Result<String> {
+    let unreadable = unreadable.iter().map(|(index, why)| Unreadable { index: *index, why: why.to_string() });
     serde_json::to_string(&Printed {
         node: &window.node,
         boot_id: &window.boot_id,
@@ -40,6 +49,7 @@ pub fn json(window: &ClosedWindow) -> serde_json::Result<String> {
         units: &window.units,
         processes: &window.processes,
         gaps: &window.gaps,
+        unreadable: unreadable.collect(),
     })
 }
 
@@ -73,14 +83,14 @@ const NUMBERS: &[&str] = &["pid", "SM active", "memory", "most", "energy", "cove
 
 fn units(window: &ClosedWindow, names: &Names<'_>) -> String {
     let row = |unit: &UnitReading| {
-        let shown = Shown { quality: &unit.quality, covered: unit.covered_us };
+        let shown = Shown { quality: &unit.quality, covered_us_of: &|reading| unit.covered_us_of(reading) };
         let energy = if unit.placement.is_some() { "-".to_owned() } else { shown.energy(unit.energy_mj) };
         vec![
             names.unit(&unit.gpu, unit.placement),
             shown.sm(unit.sm_active_us),
             shown.label("sm_active_us"),
             shown.memory(unit.memory_byte_us),
-            unit.memory_bytes_max.map_or_else(|| "-".to_owned(), |bytes| gibibytes(bytes.get().into())),
+            unit.memory_bytes_max.map_or_else(|| "-".to_owned(), |bytes| binary(bytes.get().into())),
             energy,
             seconds(unit.covered_us.get()),
         ]
@@ -94,7 +104,8 @@ fn processes(window: &ClosedWindow, names: &Names<'_>) -> String {
         return "\nNo processes\n".to_owned();
     }
     let row = |process: &ProcessReading| {
-        let shown = Shown { quality: &process.quality, covered: process.covered_us };
+        let shown =
+            Shown { quality: &process.quality, covered_us_of: &|reading| process.covered_us_of(reading) };
         vec![
             process.pid.to_string(),
             names.short(&process.gpu, process.placement),
@@ -162,7 +173,7 @@ impl Names<'_> {
 /// Values of a row beside their labels.
 struct Shown<'a> {
     quality: &'a BTreeMap<Name, Name>,
-    covered: Count,
+    covered_us_of: &'a dyn Fn(&str) -> Count,
 }
 
 impl Shown<'_> {
@@ -183,18 +194,23 @@ impl Shown<'_> {
         self.quality(reading).map_or_else(|| "-".to_owned(), |label| absence(label))
     }
 
-    /// Of the covered time.
+    /// Of the time it covers.
     fn sm(&self, active: Option<Count>) -> String {
-        let Some(active) = active else { return self.absent("sm_active_us") };
-        let covered = i128::from(self.covered.get());
-        if covered == 0 { "-".to_owned() } else { per_cent(i128::from(active.get()), covered) }
+        let active = active.map(|active| i128::from(active.get()));
+        self.over_time("sm_active_us", active, per_cent)
     }
 
-    /// The mean over the covered time.
+    /// The mean over the time it covers, which may be another than that of the row.
     fn memory(&self, byte_us: Option<BigCount>) -> String {
-        let Some(byte_us) = byte_us else { return self.absent("memory_byte_us") };
-        let covered = i128::from(self.covered.get());
-        if covered == 0 { "-".to_owned() } else { gibibytes(byte_us.get() / covered) }
+        self.over_time("memory_byte_us", byte_us.map(BigCount::get), |byte_us, covered| {
+            binary(byte_us / covered)
+        })
+    }
+
+    fn over_time(&self, reading: &str, value: Option<i128>, shown: impl Fn(i128, i128) -> String) -> String {
+        let Some(value) = value else { return self.absent(reading) };
+        let covered = i128::from((self.covered_us_of)(reading).get());
+        if covered == 0 { "-".to_owned() } else { shown(value, covered) }
     }
 
     fn energy(&self, energy: Option<Count>) -> String {
@@ -215,8 +231,14 @@ fn per_cent(part: i128, whole: i128) -> String {
     format!("{} %", tenths(part * 100, whole))
 }
 
-fn gibibytes(bytes: i128) -> String {
-    format!("{} GiB", tenths(bytes, 1 << 30))
+/// GiB, and MiB below one.
+fn binary(bytes: i128) -> String {
+    const GIB: i128 = 1 << 30;
+    if bytes < GIB {
+        format!("{} MiB", tenths(bytes, 1 << 20))
+    } else {
+        format!("{} GiB", tenths(bytes, GIB))
+    }
 }
 
 fn seconds(micros: i64) -> String {

@@ -93,7 +93,8 @@ pub(crate) fn run() -> Result<ExitCode> {
             let library = library.map_or_else(library_beside, Ok)?;
             let taken = abi::fit(&library, &scenario::read_file(&file)?, &to)
                 .with_context(|| format!("{} to {}", library.display(), to.display()))?;
-            say(&format!("{}: without {taken} functions", to.display()))
+            let functions = if taken == 1 { "function" } else { "functions" };
+            say(&format!("{}: without {taken} {functions}", to.display()))
         }
         Command::Models => say(&models()),
     }

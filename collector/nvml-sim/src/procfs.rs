@@ -87,10 +87,7 @@ impl FakeProc {
     fn fixed(&self, entry: &str, ns_pids: &str, comm: &str, inode: u64) -> io::Result<()> {
         let folder = self.root.join(entry);
         std::fs::create_dir_all(folder.join("ns"))?;
-        let link = folder.join("ns/pid");
-        if link.symlink_metadata().is_err() {
-            symlink(format!("pid:[{inode}]"), link)?;
-        }
+        point(&folder.join("ns/pid"), &format!("pid:[{inode}]"))?;
         let pid = ns_pids.rsplit('\t').next().unwrap_or(ns_pids);
         std::fs::write(folder.join("comm"), format!("{comm}\n"))?;
         std::fs::write(folder.join("cgroup"), "0::/system.slice/gpuledger-collector.service\n")?;
@@ -153,6 +150,16 @@ fn shown_pid(world: &World, process: &Process) -> Option<u32> {
         Namespace::Host => Some(process.pid),
         Namespace::Container => process.ns_pid,
     }
+}
+
+/// Makes a link, or one that an earlier run left point elsewhere.
+fn point(link: &Path, to: &str) -> io::Result<()> {
+    match std::fs::read_link(link) {
+        Ok(before) if before == Path::new(to) => return Ok(()),
+        Ok(_) => std::fs::remove_file(link)?,
+        Err(_) => {}
+    }
+    symlink(to, link)
 }
 
 fn remove(folder: &Path) -> io::Result<()> {
@@ -242,5 +249,17 @@ mod tests {
         let link = std::fs::read_link(at("self/ns/pid")).unwrap();
         assert_ne!(link, Path::new("pid:[4026531836]"));
         assert!(std::fs::read_to_string(at("stat")).unwrap().contains("btime 1790809200\n"));
+    }
+    #[test]
+    fn a_folder_that_is_used_again_shows_the_namespace_of_its_new_node() {
+        let dir = tempfile::tempdir().unwrap();
+        let links = ["", "namespace: container\n", ""].map(|head| {
+            FakeProc::new(dir.path()).refresh(&world(head, " []\n"), 0).unwrap();
+            ["self", "1"].map(|entry| std::fs::read_link(dir.path().join(entry).join("ns/pid")).unwrap())
+        });
+        let [host, container, again] = links;
+        assert_eq!(host, ["pid:[4026531836]"; 2].map(PathBuf::from));
+        assert_eq!(container, ["pid:[4026533001]"; 2].map(PathBuf::from));
+        assert_eq!(again, host);
     }
 }

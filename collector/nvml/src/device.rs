@@ -76,8 +76,7 @@ impl Gpu for Device {
             None => Profiles::read(table, self.handle)?,
         };
         let profiles = self.profiles.insert(profiles);
-        let instances = self.mig.iter().map(|mig| mig::instance(table, self.handle, mig, profiles));
-        instances.filter_map(Reading::transpose).collect()
+        mig::instances(table, self.handle, &self.mig, profiles)
     }
 
     fn memory(&self, scope: Scope) -> Reading<Memory> {

@@ -1,6 +1,7 @@
 //! MIG: the mode of a device, and its live instances.
 
 mod name;
+mod places;
 mod profiles;
 
 use crate::absent::{Absent, Reading};
@@ -48,8 +49,21 @@ pub(crate) fn handles(table: &sys::NvmlLib, parent: Device) -> Reading<Vec<MigHa
     Ok(found)
 }
 
-/// Reads what there is to know of a live MIG device. None: it went meanwhile.
-pub(crate) fn instance(
+/// Reads what there is to know of live MIG devices. One that went meanwhile is left out.
+pub(crate) fn instances(
+    table: &sys::NvmlLib,
+    parent: Device,
+    handles: &[MigHandle],
+    profiles: &Profiles,
+) -> Reading<Vec<MigInstance>> {
+    let read = handles.iter().map(|mig| instance(table, parent, mig, profiles));
+    let mut instances: Vec<MigInstance> = read.filter_map(Reading::transpose).collect::<Reading<_>>()?;
+    places::exclude(&mut instances, profiles);
+    Ok(instances)
+}
+
+/// None: it went meanwhile.
+fn instance(
     table: &sys::NvmlLib,
     parent: Device,
     mig: &MigHandle,
@@ -73,9 +87,7 @@ pub(crate) fn instance(
         gpu_instance: mig.gpu_instance,
         compute_instance: mig.compute_instance,
         compute_profile: compute_profile(&profile, attributes, spoken.ok()),
-        placement: info
-            .map(|info| placement(info.placement))
-            .or_else(|absent| only_place(&profile, profiles).ok_or(absent)),
+        placement: info.map(|info| placement(info.placement)),
         profile,
         compute_slices: attributes.map(|it| it.gpuInstanceSliceCount),
         multiprocessors: attributes.map(|it| it.multiprocessorCount),
@@ -119,11 +131,6 @@ fn instance_info(table: &sys::NvmlLib, parent: Device, id: u32) -> Reading<sys::
 
 fn placement(raw: sys::nvmlGpuInstancePlacement_t) -> Placement {
     Placement { start: raw.start, size: raw.size }
-}
-
-/// Without privilege: a profile that fits in one place only stands there.
-fn only_place(profile: &Reading<String>, profiles: &Profiles) -> Option<Placement> {
-    profiles.only_place_of(profile.as_ref().ok()?)
 }
 
 /// The compute instance's own profile, where it is less than its GPU instance.

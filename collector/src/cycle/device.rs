@@ -236,10 +236,13 @@ impl Device {
             self.known.instance_gpm = self.known.instance_gpm.or(lasting(Want::InstanceSm));
         }
         self.errors = errors;
+        // One reading that fails says nothing of the others: a sensor, or one instance of many.
+        let is_silent =
+            [Want::DeviceMemory, Want::ProcessMemory].iter().all(|want| self.errors.contains_key(want));
         let is_unsound = |why: &&Absent| {
             why.is_device_gone()
                 || why.needs_new_library()
-                || matches!(why, Absent::Unknown | Absent::TimedOut)
+                || is_silent && matches!(why, Absent::Unknown | Absent::TimedOut)
         };
         self.errors.values().find(is_unsound).copied()
     }

@@ -108,7 +108,7 @@ pub struct CycleReport {
     pub told_to: Instant,
     /// Windows that were closed.
     pub parts: Vec<Part>,
-    /// The first call failed that any sound GPU answers.
+    /// The device as a whole gives no sound answers. One reading that fails is told where it would stand, and is none.
     pub trouble: Option<Absent>,
     /// The device as it is now; none while it could never be read.
     pub view: Option<View>,

@@ -10,6 +10,9 @@ pub(super) fn advice(rung: Rung, why: Refused) -> &'static str {
         (_, Refused::AccountingOff) => {
             "turn accounting on as root: nvidia-smi -am 1, and persistence mode, else it is lost with the driver"
         }
+        (_, Refused::NotReported) => {
+            "the driver lists processes without it: on GPUs that share the memory of the host, and in containers"
+        }
         (_, Refused::Nvml(why)) => by_error(rung, why),
     }
 }
@@ -34,7 +37,9 @@ fn by_error(rung: Rung, why: Absent) -> &'static str {
 
 fn by_hardware(rung: Rung) -> &'static str {
     match rung {
-        Rung::Gpm => "needs a GPU of the Hopper generation or newer",
+        Rung::Gpm => {
+            "this GPU, or its mode, has no such counters: GPUs for data centres have, from the Hopper generation on"
+        }
         Rung::Accounting => "this GPU or its mode has no accounting",
         Rung::EnergyCounter => "needs a GPU of the Volta generation or newer",
         Rung::MemoryRead => "the GPU shares the memory of its host",

@@ -23,8 +23,9 @@ pub fn probe(gpu: &dyn Gpu, mig: bool, known: Known) -> Ladder {
     let mut standings = BTreeMap::new();
     standings.insert(Want::ProcessSm, process_sm(gpu, mig, known, &device_sm));
     standings.insert(Want::DeviceSm, device_sm);
-    standings.insert(Want::DeviceMemory, one(Rung::MemoryRead, gpu.memory(Scope::Device)));
-    standings.insert(Want::ProcessMemory, one(Rung::MemoryRead, gpu.processes()));
+    let memory = gpu.memory(Scope::Device).map(drop);
+    standings.insert(Want::ProcessMemory, process_memory(gpu, memory));
+    standings.insert(Want::DeviceMemory, one(Rung::MemoryRead, memory));
     standings.insert(Want::Energy, one(Rung::EnergyCounter, gpu.energy_mj()));
     if mig {
         standings.insert(Want::InstanceSm, instance_sm(gpu, known));
@@ -69,6 +70,17 @@ fn process_sm(gpu: &dyn Gpu, mig: bool, known: Known, device_sm: &Standing) -> S
     )
 }
 
+/// A list without memory is no source of it. Where there is no process to tell by, it is one unless the device has no memory of its own.
+fn process_memory(gpu: &dyn Gpu, of_device: Reading<()>) -> Standing {
+    let list = || {
+        let rows = gpu.processes().map_err(Refused::Nvml)?;
+        let is_told = rows.iter().any(|row| row.memory_bytes.is_some());
+        let may_be = rows.is_empty() && of_device != Err(Absent::NotSupported);
+        if is_told || may_be { Ok(()) } else { Err(Refused::NotReported) }
+    };
+    climb([(Rung::MemoryRead, &list)], Rung::Nothing)
+}
+
 type Attempt<'a> = (Rung, &'a dyn Fn() -> Result<(), Refused>);
 
 /// The first rung that holds, or that fails for a reason that may pass: a reading that is absent for a while is better than one that is
@@ -102,13 +114,13 @@ fn gpm(gpu: &dyn Gpu, known: Option<Absent>) -> Result<(), Refused> {
 }
 
 /// Counters of version 2 are tried on a process that accounting knows; where it knows none, on none: a driver that has the function says that
-/// there is no such process.
+/// there is no such process. A driver without the function is told first: there nothing is gained by turning accounting on.
 fn accounting(gpu: &dyn Gpu) -> Result<(), Refused> {
-    if !gpu.is_accounting_on().map_err(Refused::Nvml)? {
-        return Err(Refused::AccountingOff);
-    }
-    let pid = gpu.accounting_pids().map_err(Refused::Nvml)?.into_iter().next().unwrap_or(0);
-    match gpu.accounting_counters(pid) {
+    let is_on = gpu.is_accounting_on().map_err(Refused::Nvml)?;
+    let known = if is_on { gpu.accounting_pids().map_err(Refused::Nvml)? } else { Vec::new() };
+    match gpu.accounting_counters(known.first().copied().unwrap_or(0)) {
+        Err(why @ (Absent::NoFunction | Absent::VersionMismatch)) => Err(Refused::Nvml(why)),
+        Ok(_) | Err(_) if !is_on => Err(Refused::AccountingOff),
         Err(why) if Refused::Nvml(why).lasts() => Err(Refused::Nvml(why)),
         Ok(_) | Err(_) => Ok(()),
     }

@@ -78,6 +78,8 @@ pub enum Refused {
     AccountingOff,
     /// The device is cut by MIG, and the call is for whole ones.
     MigOn,
+    /// The call answers, and says nothing of it.
+    NotReported,
 }
 
 impl Rung {
@@ -133,10 +135,11 @@ impl Standing {
 
     fn absence(&self) -> Quality {
         let why = self.refused.iter().find_map(|refusal| match refusal.why {
-            Refused::Nvml(why) => Some(why),
+            Refused::Nvml(why) => Some(Why::Nvml(why)),
+            Refused::NotReported => Some(Why::NotReported),
             Refused::AccountingOff | Refused::MigOn => None,
         });
-        Quality::Unavailable(Why::Nvml(why.unwrap_or(Absent::NotSupported)))
+        Quality::Unavailable(why.unwrap_or(Why::Nvml(Absent::NotSupported)))
     }
 }
 
@@ -151,7 +154,7 @@ impl Refused {
     /// Whether it stays so until someone acts.
     pub fn lasts(self) -> bool {
         match self {
-            Self::AccountingOff | Self::MigOn => true,
+            Self::AccountingOff | Self::MigOn | Self::NotReported => true,
             Self::Nvml(why) => matches!(
                 why,
                 Absent::NotSupported | Absent::NoPermission | Absent::NoFunction | Absent::VersionMismatch
@@ -166,6 +169,7 @@ impl fmt::Display for Refused {
             Self::Nvml(why) => why.fmt(f),
             Self::AccountingOff => f.write_str("accounting_off"),
             Self::MigOn => f.write_str("mig_on"),
+            Self::NotReported => f.write_str("not_reported"),
         }
     }
 }

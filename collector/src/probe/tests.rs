@@ -6,12 +6,15 @@ use gpuledger_nvml::{
 use std::time::Duration;
 
 /// A node of an H100 with MIG on whose placements need privilege, an A100 with accounting off, and a GPU that is lost.
-struct Node;
+struct Node {
+    /// The driver's accounting has counters.
+    has_counters: bool,
+}
 
 #[derive(Clone, Copy, PartialEq)]
 enum Model {
     Hopper,
-    Ampere,
+    Ampere { has_counters: bool },
 }
 
 impl Driver for Node {
@@ -26,7 +29,7 @@ impl Driver for Node {
     fn gpu(&self, index: u32) -> Reading<Box<dyn Gpu>> {
         match index {
             0 => Ok(Box::new(Model::Hopper)),
-            1 => Ok(Box::new(Model::Ampere)),
+            1 => Ok(Box::new(Model::Ampere { has_counters: self.has_counters })),
             _ => Err(Absent::Lost),
         }
     }
@@ -47,7 +50,7 @@ impl Gpu for Model {
     fn identity(&self) -> Reading<Identity> {
         let (uuid, index, name) = match self {
             Self::Hopper => ("GPU-aaaa", 0, "NVIDIA H100 80GB HBM3"),
-            Self::Ampere => ("GPU-bbbb", 1, "NVIDIA A100-SXM4-40GB"),
+            Self::Ampere { .. } => ("GPU-bbbb", 1, "NVIDIA A100-SXM4-40GB"),
         };
         Ok(Identity {
             uuid: uuid.to_owned(),
@@ -62,7 +65,7 @@ impl Gpu for Model {
     fn mig_mode(&self) -> Reading<MigMode> {
         Ok(match self {
             Self::Hopper => MigMode::On { turns_off: false },
-            Self::Ampere => MigMode::Off { turns_on: false },
+            Self::Ampere { .. } => MigMode::Off { turns_on: false },
         })
     }
 
@@ -126,7 +129,10 @@ impl Gpu for Model {
     }
 
     fn accounting_counters(&self, _: u32) -> Reading<AccountingCounters> {
-        Err(Absent::NoFunction)
+        match self {
+            Self::Ampere { has_counters: true } => Err(Absent::NotFound),
+            _ => Err(Absent::NoFunction),
+        }
     }
 
     fn energy_mj(&self) -> Reading<u64> {
@@ -154,8 +160,12 @@ impl Gpu for Model {
     }
 }
 
-/// A procfs of an unprivileged process in the node's own namespaces.
 fn report() -> Report {
+    report_of(Node { has_counters: false })
+}
+
+/// In a procfs of an unprivileged process in the node's own namespaces.
+fn report_of(node: Node) -> Report {
     let root = tempfile::tempdir().unwrap();
     let own = root.path().join("self");
     std::fs::create_dir_all(own.join("ns")).unwrap();
@@ -168,7 +178,7 @@ fn report() -> Report {
         pod_resources_socket: root.path().join("kubelet.sock"),
         ..Settings::default()
     };
-    let driver: Arc<dyn Driver> = Arc::new(Node);
+    let driver: Arc<dyn Driver> = Arc::new(node);
     look(&driver, &settings, &own.join("status")).unwrap()
 }
 
@@ -184,8 +194,8 @@ fn each_reading_names_its_rung_its_call_and_its_label() {
     assert_eq!(instance.source, Some("nvmlGpmMigSampleGet"));
     let process = reading(&report, 1, "process_sm");
     assert_eq!((process.rung, process.quality.as_str()), (Some('C'), "driver_sampled"));
-    assert_eq!(process.refused[0].why, "accounting_off");
-    assert!(process.refused[0].advice.contains("nvidia-smi -am 1"));
+    assert_eq!(process.refused[0].why, "no_function");
+    assert!(process.refused[0].advice.contains("610"), "turning accounting on would not help");
     assert_eq!(reading(&report, 0, "gpu_memory").quality, "unavailable(no_permission)");
 }
 
@@ -197,9 +207,18 @@ fn a_gpu_that_cannot_be_read_is_named_and_makes_the_report_incomplete() {
 }
 
 #[test]
+fn accounting_is_advised_where_the_driver_has_its_counters() {
+    let report = report_of(Node { has_counters: true });
+    let refused = &reading(&report, 1, "process_sm").refused[0];
+    assert_eq!(refused.why, "accounting_off");
+    assert!(refused.advice.contains("nvidia-smi -am 1"), "{}", refused.advice);
+    assert_eq!(report.privileges[4].held, Held::No);
+}
+
+#[test]
 fn privileges_say_whether_they_are_held() {
     let held: Vec<Held> = report().privileges.iter().map(|privilege| privilege.held).collect();
-    assert_eq!(held, [Held::Yes, Held::Yes, Held::No, Held::Yes, Held::No, Held::Needless]);
+    assert_eq!(held, [Held::Yes, Held::Yes, Held::No, Held::Yes, Held::Needless, Held::Needless]);
 }
 
 #[test]

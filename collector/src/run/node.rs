@@ -7,6 +7,7 @@ use super::witness::Witness;
 use crate::clock::{Clock, Stamp};
 use crate::cycle::{CycleReport, View};
 use crate::health::{Book, BookError, Change, GpuHealth, Recovery, Signal, Xid};
+use crate::integrate::SAMPLE_US;
 use crate::metrics::{Board, Outcome};
 use crate::placed::{NodeDevice, Placement, Placer, Rules, Sighting};
 use crate::pods::Pods;
@@ -73,11 +74,13 @@ impl Node {
         witness: Witness,
     ) -> Self {
         let deadline_us = i64::try_from(settings.call_deadline_ms.saturating_mul(1_000)).unwrap_or(i64::MAX);
-        let period_us = i64::try_from(settings.period_us()).unwrap_or(i64::MAX);
+        // A lane tells a window two periods and a sample of the driver after its end, with its next cycle, and each may take its deadline.
+        let lag_us = settings.period_us().saturating_mul(3).saturating_add(SAMPLE_US);
+        let lag_us = i64::try_from(lag_us).unwrap_or(i64::MAX);
         Self {
             name,
             frame: settings.sampling().frame(),
-            patience_us: deadline_us.saturating_add(period_us.saturating_mul(2)),
+            patience_us: deadline_us.saturating_add(lag_us),
             faults_file: settings.beside_the_spool("faults.json"),
             spool,
             board,

@@ -138,7 +138,8 @@ fn lanes(devices: Vec<Opened>, every: SamplerSettings) -> (ByIndex<Lane>, ByInde
 }
 
 impl Round {
-    /// One cycle of each GPU, all at the same time. One that hangs is left behind with its thread. Gives what was wrong with the others.
+    /// One cycle of each GPU, all at the same time. One that hangs is left behind with its thread. Gives the others that did not answer: one reading
+    /// that fails is told where it would stand.
     fn cycle(&mut self) -> Result<ByIndex<Absent>, DriverError> {
         let lanes = std::mem::take(&mut self.lanes);
         let names: Vec<Name> = lanes.iter().map(|(_, lane)| lane.name.clone()).collect();

@@ -21,6 +21,7 @@ fn unit(placement: Option<Placement>, sm: Option<i64>, quality: &[(&str, &str)])
         memory_bytes_max: Count::new(5_368_709_120),
         energy_mj: if placement.is_none() { Count::new(412_340) } else { None },
         covered_us: Count::new(1_000_000).unwrap(),
+        coverage: BTreeMap::new(),
         quality: qualities(quality),
     }
 }
@@ -50,6 +51,7 @@ fn window() -> ClosedWindow {
             sm_active_us: Count::new(372_000),
             memory_byte_us: None,
             covered_us: Count::new(1_000_000).unwrap(),
+            coverage: BTreeMap::new(),
             quality: qualities(&[
                 ("sm_active_us", "derived_share(sole_process)"),
                 ("memory_byte_us", "unavailable(not_reported)"),
@@ -67,6 +69,10 @@ fn inventory() -> NodeInventory {
     .unwrap()
 }
 
+fn sampled() -> Sampled {
+    Sampled { window: window(), inventory: inventory(), unreadable: vec![(1, Absent::Lost)] }
+}
+
 #[test]
 fn zero_not_there_and_not_measurable_look_different() {
     let expected = "\
@@ -74,8 +80,7 @@ n1: 1.0 s from 1970-01-01T00:00:00Z
   unit                            SM active  by             memory     most   energy  covered
   GPU 0  NVIDIA H100 80GB HBM3  n/a (not_supported)  -  4.0 GiB  5.0 GiB  412.3 J  1.0 s
 ";
-    let text =
-        table(&Sampled { window: window(), inventory: inventory(), unreadable: vec![(1, Absent::Lost)] });
+    let text = table(&sampled());
     let squeezed = |text: &str| {
         text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
     };
@@ -91,12 +96,34 @@ n1: 1.0 s from 1970-01-01T00:00:00Z
 }
 
 #[test]
+fn a_mean_is_over_the_time_that_its_reading_covers_m_8() {
+    let mut sampled = sampled();
+    let unit = &mut sampled.window.units[1];
+    unit.sm_active_us = Count::new(250_000);
+    unit.covered_us = Count::new(500_000).unwrap();
+    unit.coverage = BTreeMap::from([(name("memory_byte_us"), Count::new(1_000_000).unwrap())]);
+    let text = table(&sampled);
+    let line = text.lines().find(|line| line.contains("3g.40gb 4:4")).unwrap();
+    let cells: Vec<&str> = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+    let expected = ["GPU 0", "3g.40gb 4:4", "50.0 %", "interval_mean", "4.0 GiB", "5.0 GiB", "-", "0.5 s"];
+    assert_eq!(cells, expected, "{text}");
+}
+
+#[test]
+fn memory_below_a_gibibyte_is_in_mebibytes() {
+    assert_eq!(binary(0), "0.0 MiB");
+    assert_eq!(binary(256 << 20), "256.0 MiB");
+    assert_eq!(binary(1 << 30), "1.0 GiB");
+}
+
+#[test]
 fn the_json_has_the_members_of_the_event() {
-    let value: serde_json::Value = serde_json::from_str(&json(&window()).unwrap()).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&json(&sampled()).unwrap()).unwrap();
     assert_eq!(value["units"][1]["sm_active_us"], 0);
     assert_eq!(value["units"][0].get("sm_active_us"), None);
     assert_eq!(value["units"][0]["quality"]["sm_active_us"], "unavailable(not_supported)");
     assert_eq!(value["start"], "1970-01-01T00:00:00Z");
     let members: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(members.len(), 7, "{members:?}");
+    assert_eq!(members.len(), 8, "{members:?}");
+    assert_eq!(value["unreadable"], serde_json::json!([{"index": 1, "why": "lost"}]), "as in the table");
 }

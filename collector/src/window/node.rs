@@ -180,6 +180,8 @@ impl NodeWindows {
             closed.gaps.extend(part.gaps);
         }
         closed.units.sort_by(|a, b| (&a.gpu, a.placement).cmp(&(&b.gpu, b.placement)));
+        let of = |process: &ProcessReading| (process.placement, process.pid, process.started_at.get());
+        closed.processes.sort_by(|a, b| (&a.gpu, of(a)).cmp(&(&b.gpu, of(b))));
         Some(closed)
     }
 

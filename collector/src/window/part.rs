@@ -112,7 +112,8 @@ fn big_count(row: &Row) -> Option<BigCount> {
 
 /// What the readings beside it all cover at least. Energy counts only where it stands alone: its counter covers what nobody watched.
 fn covered(row: &Row) -> Option<Count> {
-    let watched = [Measure::Sm, Measure::Memory].into_iter().filter_map(|measure| covered_by(row, measure)).min();
+    let watched =
+        [Measure::Sm, Measure::Memory].into_iter().filter_map(|measure| covered_by(row, measure)).min();
     watched.or_else(|| covered_by(row, Measure::Energy)).or(Count::new(0))
 }
 

@@ -43,8 +43,13 @@ struct Node {
 impl Node {
     /// At this second of its timeline.
     fn at(second: i64) -> Self {
+        Self::of(SCENARIO, second)
+    }
+
+    /// Of another timeline.
+    fn of(scenario: &str, second: i64) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("scenario.yaml"), SCENARIO).unwrap();
+        fs::write(folder.path().join("scenario.yaml"), scenario).unwrap();
         fs::create_dir(folder.path().join("proc")).unwrap();
         let monotonic_us = u64::try_from((3_600 + second) * 1_000_000).unwrap();
         let real_us = START_US + second * 1_000_000;
@@ -163,6 +168,78 @@ fn a_lost_gpu_is_named_and_the_answer_is_no() {
 }
 
 #[test]
+fn gpus_that_cannot_be_read_are_in_the_json_too() {
+    let output = Node::at(90).collector(&["sample", "--once", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(json(&output)["unreadable"], serde_json::json!([{"index": 1, "why": "lost"}]));
+    let sound = Node::at(10).collector(&["sample", "--once", "--format", "json"]);
+    assert_eq!(json(&sound)["unreadable"], serde_json::json!([]));
+}
+
+#[test]
+fn one_instance_that_fails_makes_no_gpu_that_cannot_be_read() {
+    let fail = "- {at: 5s, fail: {call: CALL, gpu: 0, gi: 1, returns: UNKNOWN}}\n- at: 60s";
+    for (call, reading) in
+        [("nvmlDeviceGetMemoryInfo_v2", "memory_byte_us"), ("nvmlGpmMigSampleGet", "sm_active_us")]
+    {
+        let node = Node::of(&SCENARIO.replace("- at: 60s", &fail.replace("CALL", call)), 10);
+        let output = node.collector(&["sample", "--once", "--format", "json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        let sample = json(&output);
+        assert_eq!(sample["unreadable"], serde_json::json!([]));
+        let units = sample["units"].as_array().unwrap();
+        let label = |unit: &Value| unit["quality"][reading].as_str().unwrap_or_default().to_owned();
+        let failed: Vec<&Value> = units.iter().filter(|unit| label(unit) == "unavailable(unknown)").collect();
+        assert_eq!(failed.len(), 1, "{sample}");
+        assert_eq!(failed[0]["placement"]["start"], 4, "{sample}");
+    }
+}
+
+/// A GPU without samples or memory for a second, and one that shares the memory of its host.
+const OLD: &str = r#"
+name: old
+driver: {version: 550.54.15}
+gpus:
+- {uuid: GPU-aaaaaaaa-0000-4000-8000-000000000001, model: l40s}
+- {uuid: GPU-aaaaaaaa-0000-4000-8000-000000000002, model: gb10, unreadable: {nvmlDeviceGetMemoryInfo: NOT_SUPPORTED, nvmlDeviceGetMemoryInfo_v2: NOT_SUPPORTED, nvmlGpmQueryDeviceSupport: NOT_SUPPORTED}}
+timeline:
+- {at: 0s, start: {pid: 500, "on": [{gpu: 0, memory: 256MiB, sm: 50%}]}}
+- {at: 0s, start: {pid: 501, "on": [{gpu: 1, memory: 1GiB, memory_unknown: true, sm: 40%}]}}
+- {at: 5s, stop: {pid: 500}}
+"#;
+
+#[test]
+fn probe_advises_what_helps_on_this_driver_and_this_gpu() {
+    let report = json(&Node::of(OLD, 2).collector(&["probe", "--format", "json"]));
+    let reading = |gpu: usize, word: &str| {
+        let readings = report["gpus"][gpu]["readings"].as_array().unwrap();
+        readings.iter().find(|reading| reading["reading"] == word).unwrap().clone()
+    };
+    let of_process = reading(0, "process_sm");
+    assert_eq!(of_process["refused"][0]["why"], "no_function", "{of_process}");
+    assert_eq!(reading(0, "process_memory")["quality"], "point_gauge");
+    let memory = reading(1, "process_memory");
+    assert_eq!(memory["quality"], "unavailable(not_reported)", "{memory}");
+    let gpm = reading(1, "gpu_sm")["refused"][0].clone();
+    assert_eq!(gpm["why"], "not_supported");
+    assert!(!gpm["advice"].as_str().unwrap().contains("newer"), "it is newer than Hopper: {gpm}");
+}
+
+#[test]
+fn no_memory_is_shown_above_the_most_that_was_seen() {
+    // When its process ends, the ring of an idle GPU has no samples: time is known for less than memory is.
+    let node = Node::of(OLD, 4);
+    let sample = json(&node.collector(&["sample", "--once", "--format", "json"]));
+    let unit = &sample["units"][0];
+    let number = |member: &str| unit[member].as_u64().unwrap();
+    let covered = unit["coverage"]["memory_byte_us"].as_u64().unwrap_or(number("covered_us"));
+    assert!(number("memory_byte_us") / covered <= number("memory_bytes_max"), "{unit}");
+    assert!(number("covered_us") < covered, "this case is about readings that cover different times: {unit}");
+    let text = out(&Node::of(OLD, 2).collector(&["sample", "--once"]));
+    assert!(text.contains("256.0 MiB"), "{text}");
+}
+
+#[test]
 fn a_gpu_that_hangs_is_named_and_the_others_are_probed() {
     let node = Hanging::at("nvmlDeviceGetMigMode", Some(1));
     let output = node.collector(&["probe", "--format", "json"]);
@@ -183,6 +260,7 @@ fn a_gpu_that_hangs_ends_sampling_and_the_others_are_in_the_sample() {
     assert_eq!(output.status.code(), Some(1), "{}", err(&output));
     assert!(err(&output).contains("GPU 1 cannot be read: timed_out"), "{}", err(&output));
     let sample = json(&output);
+    assert_eq!(sample["unreadable"], serde_json::json!([{"index": 1, "why": "timed_out"}]));
     let units = sample["units"].as_array().unwrap();
     let of =
         |uuid_end: char| units.iter().filter(move |unit| unit["gpu"].as_str().unwrap().ends_with(uuid_end));

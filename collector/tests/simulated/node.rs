@@ -29,7 +29,7 @@ pub(crate) struct Node {
     folder: TempDir,
     /// Further settings of the collector, TOML of the top level.
     settings: String,
-    /// Sends slowly at the end, so that the metrics port can be asked meanwhile.
+    /// The ports are asked at the end.
     is_shown: bool,
     until_us: u64,
 }
@@ -126,7 +126,7 @@ impl Node {
         }
         let world = Arc::clone(&self.world);
         let log = self.log();
-        let output = Output::read(&self.path("out.ndjson"), &log);
+        let output = Output::read(&self.path("out/events.ndjson"), &log);
         Outing { world, output, ended, shown, log, until_us: self.until_us }
     }
 
@@ -148,7 +148,7 @@ impl Node {
         let mut child = command.args(["run", "--until", &until]).stderr(log).spawn().unwrap();
         let code = self.wait(&mut child);
         let log = self.log();
-        let output = Output::read(&self.path("out.ndjson"), &log);
+        let output = Output::read(&self.path("out/events.ndjson"), &log);
         let world = Arc::clone(&self.world);
         Outing {
             world,
@@ -167,12 +167,14 @@ impl Node {
         clock.extend_from_slice(&self.world.realtime_us(0).to_le_bytes());
         fs::write(self.path("clock"), clock).unwrap();
         let at = |name: &str| self.path(name).display().to_string();
-        // What the ports are asked must be answered before the process ends: about ten records a second leave the time.
-        let per_second = if self.is_shown { 8 } else { 0 };
+        // A process whose ports are asked must not end before: nothing can be sent until there is a folder for it.
+        if !self.is_shown {
+            fs::create_dir(self.path("out")).unwrap();
+        }
         let settings = format!(
             "node = \"{}\"\nnvml_library = \"{}\"\nproc_root = \"{}\"\nclock_file = \"{}\"\nmetrics_bind = \"127.0.0.1:0\"\n\
              pod_resources_socket = \"{}\"\ncall_deadline_ms = 60000\n{}\n[spool]\nfolder = \"{}\"\n\
-             [publish]\nbackfill_per_second = {per_second}\nbatch_records = 1\ndrain_ms = 60000\n[sink.file]\npath = \"{}\"\n",
+             [publish]\nbackfill_per_second = 0\nfirst_pause_ms = 20\nlongest_pause_ms = 50\ndrain_ms = 60000\n[sink.file]\npath = \"{}\"\n",
             self.world.scenario().node,
             library().display(),
             at("proc"),
@@ -180,7 +182,7 @@ impl Node {
             at("kubelet.sock"),
             self.settings,
             at("spool"),
-            at("out.ndjson"),
+            at("out/events.ndjson"),
         );
         fs::write(self.path("collector.toml"), settings).unwrap();
     }
@@ -238,8 +240,9 @@ impl Node {
         }
         let log = self.log();
         let address = log.rsplit("metrics at http://").next()?.split('/').next()?.to_owned();
-        let metrics = get(&address, "/metrics");
-        Some(Shown { metrics: metrics.split_once("\r\n\r\n")?.1.to_owned(), ready: get(&address, "/readyz") })
+        let (metrics, ready) = (get(&address, "/metrics"), get(&address, "/readyz"));
+        fs::create_dir(self.path("out")).unwrap();
+        Some(Shown { metrics: metrics.split_once("\r\n\r\n")?.1.to_owned(), ready })
     }
 }
 

@@ -72,7 +72,10 @@ impl Outing {
     /// Placements of the instances of a GPU in that inventory.
     pub(crate) fn layout(&self, second: u64, gpu: usize) -> Vec<(u32, u32)> {
         let placements = self.inventory(second, gpu).instances.iter().filter_map(|it| it.placement);
-        placements.map(|it| (u32::from(it.start.get()), u32::from(it.size.get()))).collect()
+        let mut places: Vec<(u32, u32)> =
+            placements.map(|it| (u32::from(it.start.get()), u32::from(it.size.get()))).collect();
+        places.sort_unstable();
+        places
     }
 
     /// Jobs and pods with what they were placed on, as text: `73 GPU-…`, `73 GPU-… 1g.10gb 3:1`.

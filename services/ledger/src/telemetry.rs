@@ -8,6 +8,7 @@ use gpuledger_storage::Tx;
 use gpuledger_storage::telemetry::{HourKey, HourValues, StagedWindow, WindowId, accept, add_hours, stage};
 use gpuledger_storage::{alive, touched};
 use gpuledger_wire::bodies::{Placement, ProcessReading, TelemetryWindow, UnitReading};
+use gpuledger_wire::number::Count;
 use gpuledger_wire::text::Name;
 use gpuledger_wire::{Event, EventData};
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,4 +134,22 @@ fn qualities(
         .iter()
         .map(|(reading, label)| (reading.to_string(), BTreeMap::from([told(reading, label)])))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reading_stands_with_the_time_it_covers_itself_m_8() {
+        let unit: UnitReading = serde_json::from_value(serde_json::json!({
+            "gpu": "GPU-1", "sm_active_us": 500, "memory_byte_us": 4_000, "covered_us": 1_000,
+            "coverage": {"memory_byte_us": 2_000},
+            "quality": {"sm_active_us": "driver_sampled", "memory_byte_us": "point_gauge"},
+        }))
+        .unwrap();
+        let HourValues { covered_us, quality, .. } = of_unit(&unit);
+        assert_eq!((covered_us, quality["sm_active_us"]["driver_sampled"]), (1_000, 1_000));
+        assert_eq!(quality["memory_byte_us"]["point_gauge"], 2_000);
+    }
 }

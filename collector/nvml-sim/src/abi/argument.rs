@@ -16,6 +16,11 @@ pub(super) trait Argument {
         None
     }
 
+    /// The id of the GPU instance it names beside a device.
+    fn gpu_instance(&self) -> Option<u32> {
+        None
+    }
+
     /// What a replay needs: `#1f` a number, `-` a null pointer, `*` room for an answer, `[1f,0,@]` words that lie there (`@`: a pointer
     /// to room), `"…"` text.
     ///
@@ -76,6 +81,21 @@ pub(super) struct GpuIndex(pub(super) c_uint);
 impl Argument for GpuIndex {
     fn subject(&self) -> Option<Handle> {
         u8::try_from(self.0).ok().map(Handle::Gpu)
+    }
+
+    fn record(&self, to: &mut String) -> fmt::Result {
+        self.0.record(to)
+    }
+}
+
+/// The id of a GPU instance of the device that stands before it.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub(super) struct GpuInstanceId(pub(super) c_uint);
+
+impl Argument for GpuInstanceId {
+    fn gpu_instance(&self) -> Option<u32> {
+        Some(self.0)
     }
 
     fn record(&self, to: &mut String) -> fmt::Result {

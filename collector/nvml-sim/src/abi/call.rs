@@ -39,7 +39,8 @@ pub(super) fn begin(name: &str, arguments: &[&dyn Argument]) -> Result<Call, Cod
     let engine = engine::current()?;
     engine.host.record(name, arguments);
     let subject = arguments.iter().find_map(|argument| argument.subject());
-    let injected = inject(&engine, name, subject);
+    let named = arguments.iter().find_map(|argument| argument.gpu_instance());
+    let injected = inject(&engine, name, subject, named);
     let t_us = engine.host.now_us()?;
     engine.host.refresh_procfs(t_us)?;
     let world = &engine.host.world;
@@ -60,15 +61,15 @@ pub(super) fn begin(name: &str, arguments: &[&dyn Argument]) -> Result<Call, Cod
     Ok(Call { engine, t_us, release })
 }
 
-/// Counts a call, lets it take its time, and says what it must answer.
-fn inject(engine: &Engine, name: &str, subject: Option<Handle>) -> Result<(), Code> {
+/// Counts a call, lets it take its time, and says what it must answer. A GPU instance is that of the handle, or the one `named` beside it.
+fn inject(engine: &Engine, name: &str, subject: Option<Handle>, named: Option<u32>) -> Result<(), Code> {
     let host = &engine.host;
     if host.world.injections().is_empty() {
         return Ok(());
     }
     let t_us = host.now_us()?;
     let gpu = subject.and_then(Handle::gpu).filter(|gpu| *gpu < host.world.gpu_count());
-    let gpu_instance = subject.and_then(|handle| gpu_instance(&host.world, handle, t_us));
+    let gpu_instance = subject.and_then(|handle| gpu_instance(&host.world, handle, t_us)).or(named);
     let verdict = host.injector.consult(&host.world, name, gpu, gpu_instance, t_us);
     if verdict.delay_us > 0 {
         host.pass(verdict.delay_us)?;

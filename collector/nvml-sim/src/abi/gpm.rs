@@ -1,6 +1,6 @@
 //! Performance counters (GPM): two samples, and the mean between them.
 
-use super::argument::{Argument, InOut, Out, Words};
+use super::argument::{Argument, GpuInstanceId, InOut, Out, Words};
 use super::call::{Call, begin, guard};
 use super::code::Code;
 use super::engine::lock;
@@ -60,12 +60,12 @@ export! {
         take(call, sample, target.gpu, instance)
     }
 
-    fn nvmlGpmMigSampleGet(call, device: DeviceHandle, gpu_instance: c_uint, sample: usize) {
+    fn nvmlGpmMigSampleGet(call, device: DeviceHandle, gpu_instance: GpuInstanceId, sample: usize) {
         let target = call.gpu(device)?;
         if !target.state.is_mig_on() {
             return Err(Code::NOT_SUPPORTED);
         }
-        let (index, instance) = target.gpu_instance(gpu_instance).ok_or(Code::NOT_FOUND)?;
+        let (index, instance) = target.gpu_instance(gpu_instance.0).ok_or(Code::NOT_FOUND)?;
         take(call, sample, target.gpu, Some((instance.id, index)))
     }
 

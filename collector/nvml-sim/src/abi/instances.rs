@@ -1,6 +1,6 @@
 //! GPU instances and compute instances, their profiles and places. Most of it wants privilege.
 
-use super::argument::{InOut, Out, Rows, Versioned};
+use super::argument::{GpuInstanceId, InOut, Out, Rows, Versioned};
 use super::call::Call;
 use super::code::Code;
 use super::handle::{DeviceHandle, Handle, InstanceHandle, count, short};
@@ -60,12 +60,12 @@ export! {
         instances.put(profile.max_instances, &handles)
     }
 
-    fn nvmlDeviceGetGpuInstanceById(call, device: DeviceHandle, id: c_uint, instance: Out<'_, usize>) {
+    fn nvmlDeviceGetGpuInstanceById(call, device: DeviceHandle, id: GpuInstanceId, instance: Out<'_, usize>) {
         let target = call.gpu(device)?;
         call.needs_root()?;
         geometry(&target)?;
-        target.gpu_instance(id).ok_or(Code::NOT_FOUND)?;
-        instance.put(instance_handle(target.gpu, id)?.number())
+        target.gpu_instance(id.0).ok_or(Code::NOT_FOUND)?;
+        instance.put(instance_handle(target.gpu, id.0)?.number())
     }
 
     fn nvmlGpuInstanceGetInfo(call, instance: InstanceHandle, info: Out<'_, GpuInstanceInfo>) {

@@ -135,3 +135,20 @@ fn what_cannot_be_measured_is_refused() {
         assert_eq!(close.row(0).1, 21, "no data below 100 ms");
     });
 }
+
+#[test]
+fn a_failure_and_a_delay_of_one_instance_find_it_though_it_is_an_argument() {
+    let text = scenario()
+        + "- {at: 40s, fail: {call: nvmlGpmMigSampleGet, gpu: 0, gi: 2, for: 1s, returns: UNKNOWN}}\n\
+           - {at: 42s, delay: {call: nvmlGpmMigSampleGet, gi: 1, times: 1, by: 3s}}\n";
+    sim(&text, |sim| {
+        sim.init();
+        let taken = sample(sim);
+        let of = |id| sim.call("nvmlGpmMigSampleGet", [sim.gpu(0), id, taken]);
+        sim.set_ms(40_000);
+        assert_eq!((of(1), of(2)), (SUCCESS, UNKNOWN));
+        sim.set_ms(42_000);
+        assert_eq!((of(2), sim.now_ms()), (SUCCESS, 42_000));
+        assert_eq!((of(1), sim.now_ms()), (SUCCESS, 45_000));
+    });
+}

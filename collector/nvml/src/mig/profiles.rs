@@ -53,11 +53,9 @@ impl Profiles {
             .map(|profile| profile.name.clone())
     }
 
-    pub(crate) fn only_place_of(&self, name: &str) -> Option<Placement> {
-        match self.0.iter().find(|profile| profile.name == name)?.places[..] {
-            [place] => Some(place),
-            _ => None,
-        }
+    /// Where instances of a profile may stand; empty where that is not known.
+    pub(super) fn places_of(&self, name: &str) -> &[Placement] {
+        self.0.iter().find(|profile| profile.name == name).map_or(&[], |profile| &profile.places)
     }
 }
 
@@ -118,9 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn only_a_profile_with_one_place_tells_its_place() {
-        assert_eq!(table().only_place_of("7g.80gb"), Some(Placement { start: 0, size: 8 }));
-        assert_eq!(table().only_place_of("3g.40gb"), None);
-        assert_eq!(table().only_place_of("1g.10gb"), None);
+    fn places_are_found_by_the_name_of_the_profile() {
+        assert_eq!(table().places_of("7g.80gb"), [Placement { start: 0, size: 8 }]);
+        assert_eq!(table().places_of("3g.40gb").len(), 2);
+        assert_eq!(table().places_of("1g.10gb"), []);
     }
 }

@@ -51,22 +51,31 @@ fn a_part_of_a_gpu_instance_has_a_profile_of_its_own() {
 }
 
 #[test]
-fn without_privilege_only_a_profile_with_one_place_tells_its_place() {
+fn without_privilege_a_place_is_found_where_only_one_is_possible() {
     let timeline = "
 - {at: 0s, create_instance: {gpu: 0, profile: 4g.40gb, start: 0, gi: 1}}
-- {at: 0s, create_instance: {gpu: 0, profile: 3g.40gb, start: 4, gi: 2, compute: [{slices: 1}]}}";
+- {at: 0s, create_instance: {gpu: 0, profile: 3g.40gb, start: 4, gi: 2, compute: [{slices: 1}, {slices: 2}]}}
+- {at: 10s, destroy_instance: {gpu: 0, gi: 1}}
+- {at: 20s, create_instance: {gpu: 0, profile: 3g.40gb, start: 0, gi: 1}}";
     let scenario = mig(DRIVER, "a100-80", timeline) + "privilege: user\n";
-    on("mig::without_privilege_only_a_profile_with_one_place_tells_its_place", &scenario, |sim| {
+    on("mig::without_privilege_a_place_is_found_where_only_one_is_possible", &scenario, |sim| {
         let instances = sim.gpu().instances().expect("instances");
-        let [four, three] = &instances[..] else { panic!("{instances:?}") };
+        let [four, three, other] = &instances[..] else { panic!("{instances:?}") };
         assert_eq!((four.profile.as_deref(), &four.compute_profile), (Ok("4g.40gb"), &None));
         assert_eq!(four.placement, Ok(Placement { start: 0, size: 4 }));
         assert_eq!(
             (three.profile.as_deref(), three.compute_profile.as_deref()),
             (Ok("3g.40gb"), Some("1c.3g.40gb"))
         );
-        assert_eq!(three.placement, Err(Absent::NoPermission));
+        assert_eq!(three.placement, Ok(Placement { start: 4, size: 4 }), "the other takes the rest");
+        assert_eq!(other.placement, three.placement, "of the same GPU instance");
         assert_eq!(three.memory_bytes.map(|bytes| bytes > 0), Ok(true));
+        for (ms, devices) in [(15_000, 2), (25_000, 3)] {
+            sim.at_ms(ms);
+            let instances = sim.gpu().instances().expect("instances");
+            assert_eq!(instances.len(), devices);
+            assert!(instances.iter().all(|it| it.placement == Err(Absent::NoPermission)), "{instances:?}");
+        }
     });
 }
 

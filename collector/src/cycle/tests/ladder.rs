@@ -119,3 +119,33 @@ fn refusals_say_why_and_what_would_help() {
         ]
     );
 }
+
+fn refusals(script: Script) -> Vec<String> {
+    let mut rig = Rig::new(script);
+    let ladder = rig.at(S).view.unwrap().ladder.unwrap();
+    let refused = |(want, standing): (Want, &crate::ladder::Standing)| {
+        let all = standing.refused.iter().map(move |refusal| format!("{want}: {}", refusal.why));
+        all.collect::<Vec<_>>()
+    };
+    ladder.standings().flat_map(refused).collect()
+}
+
+#[test]
+fn a_driver_without_counters_is_told_before_accounting_that_is_off() {
+    let old = Script { errors: [("accounting_counters", Absent::NoFunction)].into(), ..script() };
+    assert_eq!(refusals(old), ["process SM-active time: no_function"]);
+    assert_eq!(refusals(script()), ["process SM-active time: accounting_off"]);
+}
+
+#[test]
+fn a_list_without_memory_is_no_source_of_it() {
+    let mut silent = script();
+    silent.jobs = vec![job(7, 0, 1_000, 500_000), job(8, 0, 1_000, 0)];
+    silent.jobs.iter_mut().for_each(|job| job.memory = None);
+    assert_eq!(refusals(silent.clone())[1..], ["process memory: not_reported"]);
+    silent.jobs[1].memory = Some(1);
+    assert_eq!(refusals(silent).len(), 1, "one process is enough to tell by");
+    let unified = Script { jobs: Vec::new(), errors: [("memory", Absent::NotSupported)].into(), ..script() };
+    assert_eq!(refusals(unified)[1..], ["GPU memory: not_supported", "process memory: not_reported"]);
+    assert_eq!(refusals(Script { jobs: Vec::new(), ..script() }).len(), 1, "idle: it may be");
+}

@@ -76,6 +76,24 @@ fn a_window_of_several_labels_carries_the_weakest() {
 }
 
 #[test]
+fn each_reading_carries_the_time_it_covers_m_8() {
+    let mut book = book();
+    book.add(DEVICE, Measure::Sm, over(0, 10 * S), 0, Quality::IntervalMean);
+    book.add(DEVICE, Measure::Memory, over(0, 4 * S), 0, Quality::POINT);
+    book.add(DEVICE, Measure::Energy, over(0, 9 * S), 0, Quality::DriverCounter { shared: false });
+    for measure in [Measure::Sm, Measure::Memory] {
+        book.add(DEVICE, measure, over(10 * S, 20 * S), 0, Quality::POINT);
+    }
+    let parts = book.flush();
+    let unit = &parts[0].units[0];
+    let covered = |reading| unit.covered_us_of(reading).get() / S;
+    assert_eq!(unit.covered_us.get(), 4 * S, "the least of them");
+    assert_eq!(["sm_active_us", "memory_byte_us", "energy_mj"].map(covered), [10, 4, 9]);
+    assert_eq!(unit.coverage.len(), 2, "that of memory is the row's");
+    assert!(parts[1].units[0].coverage.is_empty(), "all the same");
+}
+
+#[test]
 fn gaps_of_one_reason_that_touch_are_one() {
     let mut book = book();
     book.gap(over(S, 2 * S), Why::Paused);

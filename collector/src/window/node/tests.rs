@@ -1,6 +1,8 @@
 use super::*;
-use crate::window::{Book, UnitKey};
+use crate::process::{Owner, ProcessId};
+use crate::window::{Book, ProcessKey, UnitKey};
 use gpuledger_wire::bodies::Body;
+use std::sync::Arc;
 
 const S: i64 = 1_000_000;
 
@@ -109,4 +111,25 @@ fn the_event_is_accepted_by_its_own_check() {
     let event = closed.numbered(name("s-1"), Count::new(0).unwrap());
     assert_eq!(event.check(at(18)), Ok(()));
     assert_eq!((event.sequence.get(), event.node.as_str()), (0, "n1"));
+}
+
+#[test]
+fn processes_stand_in_the_order_of_the_units() {
+    let mut windows = windows(0);
+    for gpu in ["GPU-b", "GPU-a"] {
+        let mut book = Book::new(name(gpu), Frame::new(10 * S));
+        for (id, start) in [(1, 4), (2, 0)] {
+            let unit = UnitKey::Instance { id, generation: 1 };
+            book.unit(at(0), unit, Ok(gpuledger_nvml::Placement { start, size: 4 }));
+            let process = ProcessId { pid: 100 + id, started_at: at(0) };
+            let owner = Arc::new(Owner::Unknown(crate::process::Unknown::Vanished));
+            book.process(at(0), ProcessKey { unit, process }, &owner);
+        }
+        windows.add(&name(gpu), at(10), book.flush());
+    }
+    let closed = windows.close(at(13)).remove(0);
+    let told = |process: &ProcessReading| (process.gpu.to_string(), process.pid.get());
+    let expected = [("GPU-a", 102), ("GPU-a", 101), ("GPU-b", 102), ("GPU-b", 101)];
+    let told: Vec<(String, i64)> = closed.processes.iter().map(told).collect();
+    assert_eq!(told, expected.map(|(gpu, pid)| (gpu.to_owned(), pid)));
 }

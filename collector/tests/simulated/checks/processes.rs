@@ -1,15 +1,20 @@
 //! Readings of processes.
 
+mod complete;
+mod whole;
+
 use super::{Findings, PERIOD_US, Slot, count, label, place, plain, reading_us, seen_gone, slots, word};
 use crate::node::Outing;
 use crate::oracle::{
-    Place, Spans, Who, busy, busy_of, contexts, disturbed, everybody, gone, listed, memory_moves_of,
-    memory_of, memory_unknown_of, revoked,
+    Place, Spans, Who, busy, busy_of, contexts, disturbed, everybody, listed, memory_moves_of, memory_of,
+    memory_unknown_of, revoked,
 };
 use gpuledger_nvml_sim::scenario::{Leaves, Namespace, Privilege};
 use gpuledger_nvml_sim::world::Context;
 use gpuledger_wire::bodies::ProcessReading;
+use gpuledger_wire::text::Name;
 use std::collections::BTreeMap;
+use whole::Whole;
 
 /// What is seen once is held for two periods at most.
 const HELD_US: u64 = 2 * PERIOD_US;
@@ -30,7 +35,7 @@ pub(super) fn check(outing: &Outing, findings: &mut Findings) {
             wholes.entry(*who).or_default().add(&process);
         }
         sums(outing, &slot, &rows, findings);
-        complete(outing, &slot, &rows, findings);
+        complete::check(outing, &slot, &rows, findings);
     }
     for (who, whole) in &wholes {
         whole.check(outing, *who, findings);
@@ -74,8 +79,9 @@ impl Process<'_> {
         if self.is_disturbed() { HELD_US } else { PERIOD_US }
     }
 
-    fn covered_us(&self) -> u64 {
-        self.rows.iter().map(|row| count(row.covered_us)).sum()
+    /// What a reading covers; nothing where it is absent.
+    fn covered_us(&self, reading: &str) -> u64 {
+        self.rows.iter().filter(|row| has(row, reading)).map(|row| count(row.covered_us_of(reading))).sum()
     }
 
     fn check(&self, findings: &mut Findings) {
@@ -116,37 +122,37 @@ impl Process<'_> {
     }
 
     fn coverage(&self, findings: &mut Findings) {
-        let (lived_us, covered_us, over_us) =
-            (self.lived().length_us(), self.covered_us(), self.unseen_edges_us());
-        findings.check(covered_us <= lived_us + over_us, || {
-            format!("{}: covers {covered_us} us, lived {lived_us}", self.name())
-        });
-        findings
-            .check(covered_us <= self.slot.length_us, || format!("{}: covers {covered_us} us", self.name()));
         let readable_us = self.lived().minus(&seen_gone(self.outing, self.who.place.gpu)).length_us();
-        findings.check(covered_us <= readable_us + over_us, || {
-            format!("{}: covers time of a device that was gone", self.name())
-        });
+        for (reading, over_us) in
+            [("sm_active_us", self.unseen_work_us()), ("memory_byte_us", self.unseen_end_us())]
+        {
+            let covered_us = self.covered_us(reading);
+            findings.check(covered_us <= readable_us + over_us, || {
+                format!("{}: {reading} covers {covered_us} us, lived and could be read for {readable_us}, tolerance {over_us}", self.name())
+            });
+            findings.check(covered_us <= self.slot.length_us, || {
+                format!("{}: {reading} covers {covered_us} us", self.name())
+            });
+        }
+    }
+
+    /// What was seen of memory holds until the look that shows that the process is gone.
+    fn unseen_end_us(&self) -> u64 {
+        self.edges().1 * self.held_us()
     }
 
     /// Nobody saw the process begin and end, only that it was there at one look and not at another. Samples of the driver tell of all the time between
-    /// two looks, so they cover it from the look without it, and to the end of the sample in which it ended. Where memory alone tells of it, what was seen
-    /// holds until the look that shows that it is gone. Means and counters cover nothing outside of it.
-    fn unseen_edges_us(&self) -> u64 {
-        let has =
-            |label: &str| self.rows.iter().any(|row| plain(word(&row.quality, "sm_active_us")) == label);
+    /// two looks, so they cover it from the look without it, and to the end of the sample in which it ended. Means and counters cover nothing outside.
+    fn unseen_work_us(&self) -> u64 {
+        let labels: Vec<&str> =
+            self.rows.iter().filter_map(|row| word(&row.quality, "sm_active_us")).map(Name::as_str).collect();
         let (begins, ends) = self.edges();
         let reading_us = if self.is_disturbed() { reading_us(self.outing) } else { PERIOD_US };
-        if has("driver_sampled")
-            || self.rows.iter().any(|row| {
-                word(&row.quality, "sm_active_us")
-                    .is_some_and(|label| label.as_str() == "derived_share(sampled)")
-            })
-        {
+        let is_sampled =
+            |label: &&str| label.starts_with("driver_sampled") || **label == *"derived_share(sampled)";
+        if labels.iter().any(is_sampled) {
             begins * reading_us + ends * SAMPLE_US
-        } else if self.rows.iter().all(|row| row.sm_active_us.is_none()) {
-            ends * self.held_us()
-        } else if has("driver_counter") && self.is_disturbed() {
+        } else if self.is_disturbed() && labels.iter().any(|label| label.starts_with("driver_counter")) {
             // The driver's stamps of begin and end may be by a clock that was set since.
             (begins + ends) * self.held_us()
         } else {
@@ -172,7 +178,7 @@ impl Process<'_> {
             self.rows.iter().filter(|row| row.sm_active_us.is_some()).collect();
         let told: u128 =
             valued.iter().filter_map(|row| row.sm_active_us).map(|us| u128::from(count(us))).sum();
-        let covered_us: u64 = valued.iter().map(|row| count(row.covered_us)).sum();
+        let covered_us = self.covered_us("sm_active_us");
         let Some(first) = valued.first() else { return };
         let (world, lived) = (&self.outing.world, self.lived());
         let truth = busy_of(self.contexts, &lived) / 1_000_000;
@@ -202,6 +208,9 @@ impl Process<'_> {
                 self.name()
             )
         });
+        findings.check(told <= u128::from(covered_us), || {
+            format!("{}: busy for {told} us of {covered_us}", self.name())
+        });
         findings.case(case_of(label), 1);
     }
 
@@ -229,22 +238,28 @@ impl Process<'_> {
             return;
         }
         let told: u128 = valued.iter().filter_map(|row| u128::try_from(row.memory_byte_us?.get()).ok()).sum();
-        let covered_us: u64 = valued.iter().map(|row| count(row.covered_us)).sum();
+        let covered_us = self.covered_us("memory_byte_us");
         let truth = memory_of(self.contexts, &lived);
         let held_us = self.held_us();
         let (moved, most) = memory_moves_of(world, gpu, self.contexts, &self.slot.times.widened(held_us, 1));
         let tolerance = moved * u128::from(held_us);
         let uncovered = u128::from(lived.length_us().saturating_sub(covered_us)) * u128::from(most);
-        let untold = u128::from(lived.and(&unknown).length_us()) * u128::from(most);
         findings.check(told <= truth + tolerance, || {
             format!("{}: {told} byte us, truly {truth}, tolerance {tolerance}", self.name())
         });
-        findings.check(told + tolerance + uncovered + untold >= truth, || {
+        findings.check(told + tolerance + uncovered >= truth, || {
             format!(
                 "{}: {told} byte us in {covered_us} us, truly {truth}, tolerance {tolerance}",
                 self.name()
             )
         });
+    }
+}
+
+fn has(row: &ProcessReading, reading: &str) -> bool {
+    match reading {
+        "sm_active_us" => row.sm_active_us.is_some(),
+        _ => row.memory_byte_us.is_some(),
     }
 }
 
@@ -283,107 +298,6 @@ fn sums(outing: &Outing, slot: &Slot, rows: &BTreeMap<Who, Vec<&ProcessReading>>
                 slot.name, place.gpu, place.slices
             )
         });
-    }
-}
-
-/// Every process that lived through a quiet window has a row, and is covered but for its edges.
-fn complete(
-    outing: &Outing,
-    slot: &Slot,
-    rows: &BTreeMap<Who, Vec<&ProcessReading>>,
-    findings: &mut Findings,
-) {
-    let world = &outing.world;
-    if world.scenario().namespace == Namespace::Container {
-        return;
-    }
-    for who in everybody(world).into_iter().filter(|who| slot.is_quiet(outing, who.place.gpu)) {
-        let contexts = contexts(world, who);
-        let works = working(outing, &contexts).minus(&shared(outing, who));
-        let lived = slot.times.and(&works);
-        let is_throughout = works.contains(&slot.times.widened(2 * PERIOD_US, 2 * PERIOD_US));
-        let may_be_placed = who.place.slices.is_none() || world.scenario().privilege == Privilege::Root;
-        if lived.is_empty() || !may_be_placed {
-            continue;
-        }
-        let name =
-            || format!("{}: PID {} on GPU {} {:?}", slot.name, who.pid, who.place.gpu, who.place.slices);
-        let covered_us: u64 = rows.get(&who).into_iter().flatten().map(|row| count(row.covered_us)).sum();
-        let unknown = memory_unknown_of(world, who.place.gpu, &contexts).widened(0, PERIOD_US);
-        let unknown_us = lived.and(&unknown).length_us();
-        let edges_us = if is_throughout && !slot.is_last { 0 } else { 4 * PERIOD_US };
-        findings.check(!is_throughout || rows.contains_key(&who), || format!("{} is missing", name()));
-        findings.check(covered_us + edges_us + unknown_us >= lived.length_us(), || {
-            format!(
-                "{}: covers {covered_us} of {} us, and nothing stood in the way",
-                name(),
-                lived.length_us()
-            )
-        });
-    }
-}
-
-/// When other processes were in the same MIG instance: then nothing tells them apart.
-fn shared(outing: &Outing, who: Who) -> Spans {
-    let others =
-        everybody(&outing.world).into_iter().filter(|other| *other != who && other.place == who.place);
-    let lives = others
-        .filter(|other| other.place.slices.is_some())
-        .map(|other| listed(&contexts(&outing.world, other)));
-    lives.fold(Spans::default(), |all, one| all.or(&one)).widened(PERIOD_US, 2 * PERIOD_US)
-}
-
-/// When processes were there, and neither dead nor without an entry in `/proc`.
-fn working(outing: &Outing, contexts: &[(usize, &Context)]) -> Spans {
-    let pieces = contexts
-        .iter()
-        .filter(|(_, context)| !context.is_hidden && !outing.world.process(context.process).has_no_proc);
-    Spans::new(pieces.map(|(_, context)| (context.from_us, context.until_us)).collect())
-}
-
-/// A process over all of the run.
-#[derive(Debug, Default)]
-struct Whole {
-    told: u128,
-    covered_us: u64,
-    is_counter: bool,
-    rows: u64,
-}
-
-impl Whole {
-    fn add(&mut self, process: &Process<'_>) {
-        for row in process.rows {
-            let is_counter = plain(word(&row.quality, "sm_active_us")) == "driver_counter";
-            self.is_counter = is_counter && (self.is_counter || self.rows == 0);
-            self.told += row.sm_active_us.map_or(0, |us| u128::from(count(us)));
-            self.covered_us += count(row.covered_us);
-            self.rows += 1;
-        }
-    }
-
-    /// Counters of the driver tell of all of a life, but for the samples in which it began and ended.
-    fn check(&self, outing: &Outing, who: Who, findings: &mut Findings) {
-        let contexts = contexts(&outing.world, who);
-        let lived = Spans::one(0, outing.until_us).and(&listed(&contexts));
-        let is_quiet =
-            !lived.widened(20 * PERIOD_US, 20 * PERIOD_US).meets(&disturbed(&outing.world, who.place.gpu));
-        if !self.is_counter
-            || !is_quiet
-            || lived.pieces().first().is_none_or(|(from, _)| *from < 2 * PERIOD_US)
-        {
-            return;
-        }
-        let truth = busy_of(&contexts, &lived) / 1_000_000;
-        let edges = carried(&contexts, lived.pieces()[0].0, 2 * PERIOD_US)
-            + carried(&contexts, lived.pieces()[0].1, 2 * PERIOD_US);
-        // Nothing was told of the time after the last reading before the end of the run.
-        let ends_us = lived.pieces().last().map_or(0, |(_, to)| *to);
-        let unread = if ends_us + PERIOD_US >= outing.until_us { u128::from(10 * PERIOD_US) } else { 0 };
-        let tolerance = truth / 200 + edges + unread + u128::from(self.rows);
-        findings.check(self.told.abs_diff(truth) <= tolerance, || {
-            format!("PID {} on GPU {}: busy for {} us by counters over its life, truly {truth}, tolerance {tolerance}", who.pid, who.place.gpu, self.told)
-        });
-        findings.case("lives of processes by counters within 0.5 %", 1);
     }
 }
 

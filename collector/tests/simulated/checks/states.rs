@@ -9,6 +9,11 @@ use gpuledger_wire::EventData;
 use gpuledger_wire::bodies::{AllocationPlaced, InventoryGpu, PlacedUnit, State, UnitState};
 use std::collections::BTreeMap;
 
+/// First memory slice, number of them.
+type Slices = (i64, i64);
+/// What was said of a unit, and when on the timeline.
+type Said<'a> = Vec<(u64, &'a UnitState)>;
+
 pub(super) fn check(outing: &Outing, findings: &mut Findings) {
     let events = on_timeline(outing);
     states(outing, &events, findings);
@@ -44,7 +49,7 @@ fn on_timeline(outing: &Outing) -> Vec<(u64, &EventData)> {
 }
 
 fn states(outing: &Outing, events: &[(u64, &EventData)], findings: &mut Findings) {
-    let mut said: BTreeMap<(usize, Option<(i64, i64)>), Vec<(u64, &UnitState)>> = BTreeMap::new();
+    let mut said: BTreeMap<(usize, Option<Slices>), Said> = BTreeMap::new();
     for (at_us, data) in events {
         let EventData::UnitState(state) = data else { continue };
         let slices = state.placement.map(|it| (i64::from(it.start.get()), i64::from(it.size.get())));

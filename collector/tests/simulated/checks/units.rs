@@ -54,8 +54,9 @@ impl Unit<'_> {
         self.slot.times.and(&life(&self.outing.world, self.place))
     }
 
-    fn covered_us(&self) -> u64 {
-        self.rows.iter().map(|row| count(row.covered_us)).sum()
+    /// What a reading covers; nothing where it is absent.
+    fn covered_us(&self, reading: &str) -> u64 {
+        self.rows.iter().filter(|row| has(row, reading)).map(|row| count(row.covered_us_of(reading))).sum()
     }
 
     fn is_disturbed(&self) -> bool {
@@ -88,7 +89,7 @@ impl Unit<'_> {
                 format!("{name}: a sum without its most")
             });
             if self.place.slices.is_some() {
-                findings.check(row.energy_mj.is_none() && !word(&row.quality, "energy_mj").is_some(), || {
+                findings.check(row.energy_mj.is_none() && word(&row.quality, "energy_mj").is_none(), || {
                     format!("{name}: energy of an instance")
                 });
             } else {
@@ -102,47 +103,70 @@ impl Unit<'_> {
     }
 
     fn coverage(&self, findings: &mut Findings) {
-        let (lived, covered_us) = (self.lived(), self.covered_us());
-        // Energy alone covers what its counter counted, read or not.
-        let is_watched =
-            self.rows.iter().any(|row| row.sm_active_us.is_some() || row.memory_byte_us.is_some());
-        let readable =
-            if is_watched { lived.minus(&seen_gone(self.outing, self.place.gpu)) } else { lived.clone() };
-        findings.check(covered_us <= readable.length_us(), || {
-            format!(
-                "{}: covers {covered_us} us of {} in which it was there to be read",
-                self.name(),
-                readable.length_us()
-            )
-        });
-        for row in self.rows {
-            let row_us = count(row.covered_us);
-            let longest = lives(&self.outing.world, self.place)
-                .iter()
-                .map(|(from, to)| lived.and(&Spans::one(*from, *to)).length_us())
-                .max();
-            findings.check(row_us <= longest.unwrap_or(self.slot.length_us), || {
-                format!("{}: a row covers {row_us} us, longer than any of its lives", self.name())
-            });
-        }
-        if self.slot.is_quiet(self.outing, self.place.gpu) && !self.slot.is_last {
-            // A new unit is seen a period later at most, its last reading is a period before its end.
-            let edges = lives(&self.outing.world, self.place)
-                .iter()
-                .filter(|(from, to)| {
-                    let inner = |at: u64| lived.pieces().iter().any(|(a, b)| *a <= at && at <= *b && at != 0);
-                    (inner(*from) || inner(*to)) && self.place.slices.is_some()
-                })
-                .count();
-            let lost_us = 2 * PERIOD_US * u64::try_from(edges).unwrap_or(0);
-            findings.check(covered_us + lost_us >= lived.length_us(), || {
+        let lived = self.lived();
+        let readable_us = lived.minus(&seen_gone(self.outing, self.place.gpu)).length_us();
+        for reading in ["sm_active_us", "memory_byte_us"] {
+            let covered_us = self.covered_us(reading);
+            findings.check(covered_us <= readable_us, || {
                 format!(
-                    "{}: covers {covered_us} of {} us, and nothing stood in the way",
-                    self.name(),
-                    lived.length_us()
+                    "{}: {reading} covers {covered_us} us of {readable_us} in which it was there to be read",
+                    self.name()
                 )
             });
+            for row in self.rows.iter().filter(|row| has(row, reading)) {
+                self.row_coverage(row, reading, findings);
+            }
         }
+        if self.slot.is_quiet(self.outing, self.place.gpu) && !self.slot.is_last {
+            let of =
+                |reading| self.rows.iter().any(|row| has(row, reading)).then(|| self.covered_us(reading));
+            for reading in ["sm_active_us", "memory_byte_us"] {
+                let Some(covered_us) = of(reading) else { continue };
+                findings.check(covered_us + self.unseen_edges_us() >= lived.length_us(), || {
+                    format!(
+                        "{}: {reading} covers {covered_us} of {} us, and nothing stood in the way",
+                        self.name(),
+                        lived.length_us()
+                    )
+                });
+            }
+        }
+    }
+
+    fn row_coverage(&self, row: &UnitReading, reading: &str, findings: &mut Findings) {
+        let row_us = count(row.covered_us_of(reading));
+        let lived = self.lived();
+        let longest = self.lives_apart().iter().map(|life| lived.and(life).length_us()).max();
+        findings.check(row_us <= longest.unwrap_or(self.slot.length_us), || {
+            format!("{}: {reading} covers {row_us} us in one row, longer than any of its lives", self.name())
+        });
+        findings.check(count(row.covered_us) <= row_us, || {
+            format!("{}: all readings cover {} us, {reading} only {row_us}", self.name(), row.covered_us)
+        });
+    }
+
+    /// Lives that a collector can tell apart. One that ends, and begins again under the same ids and UUID, in the middle of a cycle looks the same before
+    /// and after it; the driver's event of it comes with the next.
+    fn lives_apart(&self) -> Vec<Spans> {
+        let lives = lives(&self.outing.world, self.place).into_iter().map(|(from, to)| Spans::one(from, to));
+        let blink_us = if self.is_disturbed() { PERIOD_US / 10 } else { 0 };
+        let mut apart: Vec<Spans> = Vec::new();
+        for life in lives {
+            match apart.last_mut() {
+                Some(last) if last.widened(0, blink_us).meets(&life) => *last = last.or(&life),
+                _ => apart.push(life),
+            }
+        }
+        apart
+    }
+
+    /// A new instance is seen a period later at most, and its last reading is a period before its end.
+    fn unseen_edges_us(&self) -> u64 {
+        let lived = self.lived();
+        let is_inner = |at: u64| at != 0 && lived.pieces().iter().any(|(from, to)| *from <= at && at <= *to);
+        let lives = lives(&self.outing.world, self.place);
+        let cut = lives.iter().filter(|(from, to)| is_inner(*from) || is_inner(*to)).count();
+        2 * PERIOD_US * u64::try_from(cut).unwrap_or(0)
     }
 
     fn sm(&self, findings: &mut Findings) {
@@ -151,8 +175,7 @@ impl Unit<'_> {
             return;
         }
         let told = u128::from(values.iter().sum::<u64>());
-        let covered_us: u64 =
-            self.rows.iter().filter(|row| row.sm_active_us.is_some()).map(|row| count(row.covered_us)).sum();
+        let covered_us = self.covered_us("sm_active_us");
         let lived = self.lived();
         let truth = busy(&self.outing.world, self.place, &lived) / 1_000_000;
         let uncovered_us = u128::from(lived.length_us().saturating_sub(covered_us));
@@ -178,8 +201,8 @@ impl Unit<'_> {
         findings.check(told + tolerance + uncovered_us >= truth, || {
             format!("{}: busy for {told} us by {weakest:?} in {covered_us} us, truly {truth} us, tolerance {tolerance}", self.name())
         });
-        findings.check(told <= u128::from(lived.length_us()), || {
-            format!("{}: busy for longer than it lived", self.name())
+        findings.check(told <= u128::from(covered_us), || {
+            format!("{}: busy for {told} us of {covered_us}", self.name())
         });
     }
 
@@ -207,7 +230,7 @@ impl Unit<'_> {
         }
         let told: u128 = values.iter().filter_map(|row| u128::try_from(row.memory_byte_us?.get()).ok()).sum();
         let most_told = values.iter().filter_map(|row| row.memory_bytes_max.map(count)).max().unwrap_or(0);
-        let covered_us: u64 = values.iter().map(|row| count(row.covered_us)).sum();
+        let covered_us = self.covered_us("memory_byte_us");
         let (world, lived) = (&self.outing.world, self.lived());
         let has_reserve = values.iter().any(|row| {
             word(&row.quality, "memory_byte_us").is_some_and(|label| label.as_str().contains("with_reserve"))
@@ -257,6 +280,13 @@ impl Unit<'_> {
     }
 }
 
+fn has(row: &UnitReading, reading: &str) -> bool {
+    match reading {
+        "sm_active_us" => row.sm_active_us.is_some(),
+        _ => row.memory_byte_us.is_some(),
+    }
+}
+
 fn broken_throughout(unit: &Unit<'_>) -> bool {
     let wide = unit.slot.times.widened(12 * PERIOD_US, 12 * PERIOD_US);
     crate::oracle::broken(&unit.outing.world, unit.place.gpu).contains(&wide)
@@ -291,7 +321,7 @@ struct Stretch {
 impl Stretch {
     fn add(&mut self, unit: &Unit<'_>, findings: &mut Findings) {
         let [row] = unit.rows else { return self.end(unit.outing, unit.place, findings) };
-        let is_whole = unit.slot.is_plain() && count(row.covered_us) == unit.slot.length_us;
+        let is_whole = unit.slot.is_plain() && unit.covered_us("sm_active_us") == unit.slot.length_us;
         let is_mean = plain(word(&row.quality, "sm_active_us")) == "interval_mean";
         let (Some(active), true) = (row.sm_active_us, is_whole && is_mean) else {
             return self.end(unit.outing, unit.place, findings);

@@ -135,8 +135,14 @@ fn long_records_of_a_driver_are_read_as_they_are() {
 #[test]
 fn a_metric_under_another_number_is_not_believed() {
     let outing = measured(Node::of("gpm-wrong-echo"));
-    let labels = [15, 35, 65].map(|second| label(&outing.unit(second, 0, None).quality, "sm_active_us"));
-    assert_eq!(labels[0], "interval_mean");
-    assert_ne!(labels[1], "interval_mean");
-    assert_eq!(labels[2], "interval_mean", "and believed again once it is right");
+    assert_eq!(label(&outing.unit(15, 0, None).quality, "sm_active_us"), "interval_mean");
+    let doubted = outing.unit(25, 0, None);
+    assert!(label(&doubted.quality, "sm_active_us") != "interval_mean", "{:?}", doubted.quality);
+    let right_again = outing.unit(35, 0, None);
+    assert!(right_again.covered_us_of("sm_active_us").get() <= 1_000_000, "but for the last reading of it");
+    let believed = outing.unit(65, 0, None);
+    assert_eq!(
+        (label(&believed.quality, "sm_active_us"), believed.covered_us.get()),
+        ("interval_mean", 10_000_000)
+    );
 }

@@ -2,7 +2,7 @@
 //! is set, when the day is over: until then each batch would post hours that the next one changes.
 
 use super::way::Way;
-use anyhow::{Context, Result};
+use anyhow::{Result, ensure};
 use gpuledger_api::Clock;
 use gpuledger_ledger::batch::Tally;
 use gpuledger_ledger::consume::consume;
@@ -10,7 +10,7 @@ use gpuledger_ledger::{LedgerError, inbox};
 use gpuledger_storage::Db;
 use gpuledger_telemetry::shutdown::Shutdown;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 /// How long the inbox gathers what comes before it is looked at again: fewer and larger transactions.
@@ -55,14 +55,16 @@ impl Intake {
     /// # Errors
     /// The brokers, the database, or a way that does not become empty.
     pub(crate) async fn end(self, tell: impl Fn(Tally)) -> Result<Tally> {
-        let reading = async {
-            while !self.task.is_finished() && !self.way.is_read(&self.db).await? {
-                tell(self.tally());
-                tokio::time::sleep(LOOK_EVERY).await;
+        let begun = Instant::now();
+        loop {
+            let unread = self.way.unread(&self.db).await?;
+            if unread.is_empty() || self.task.is_finished() {
+                break;
             }
-            anyhow::Ok(())
-        };
-        tokio::time::timeout(PATIENCE, reading).await.context("the ledger does not read on")??;
+            ensure!(begun.elapsed() < PATIENCE, "the ledger does not read on: {}", unread.join(", "));
+            tell(self.tally());
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
         self.shutdown.begin();
         self.task.await??;
         Ok(*self.tally.lock().unwrap_or_else(PoisonError::into_inner))

@@ -13,8 +13,6 @@ use std::time::Duration;
 
 /// Starts the broker of a checkout, or says where it is.
 const SCRIPT: &str = "deploy/local/kafka.sh";
-/// The ledger's name in its group: the topics are the demo's own, so that nobody else has the group.
-const GROUP: &str = "gpuledger-ledger";
 /// How long a batch gathers what comes: fewer and larger transactions.
 const BATCH_WAIT: Duration = Duration::from_secs(1);
 /// What the ledger reads.
@@ -88,32 +86,41 @@ fn started(script: &Path) -> Result<String, String> {
     if output.status.success() { Ok(last(&output.stdout)) } else { Err(last(&output.stderr)) }
 }
 
+/// The ledger's group: as much the demo's own as the topics, since members of one name fence each other.
+fn group(kafka: &KafkaSettings) -> String {
+    format!("{}ledger", kafka.topic_prefix)
+}
+
 impl Way {
     /// What the ledger consumes.
     pub(crate) fn consumed(&self) -> Option<(KafkaSettings, ConsumerSettings)> {
         let Self::Kafka(kafka) = self else { return None };
         let topics = READ.map(|topic| kafka.topic(topic)).to_vec();
-        let mut settings = ConsumerSettings::new(GROUP, "demo", topics);
+        let mut settings = ConsumerSettings::new(group(kafka), "demo", topics);
         settings.batch.wait = BATCH_WAIT;
         Some((KafkaSettings::clone(kafka), settings))
     }
 
-    /// Whether the ledger has read everything that was sent. By HTTP nobody knows before the ledger rests.
+    /// What the ledger has not read of what was sent. By HTTP nobody knows before the ledger rests.
     ///
     /// # Errors
     /// The brokers, or the database.
-    pub(crate) async fn is_read(&self, db: &Db) -> Result<bool> {
-        let Self::Kafka(kafka) = self else { return Ok(true) };
+    pub(crate) async fn unread(&self, db: &Db) -> Result<Vec<String>> {
+        let Self::Kafka(kafka) = self else { return Ok(Vec::new()) };
         let topics = READ.map(|topic| kafka.topic(topic));
         let sent = watermarks(kafka, &topics).await?;
         let mut tx = db.snapshot().await?;
         let mut read = BTreeMap::new();
         for topic in &topics {
-            for row in offsets::load(&mut tx, GROUP, topic).await? {
+            for row in offsets::load(&mut tx, &group(kafka), topic).await? {
                 read.insert((row.topic, row.partition), row.next_offset);
             }
         }
         let next = |topic: &str, partition| read.get(&(topic.to_owned(), partition)).copied().unwrap_or(0);
-        Ok(sent.iter().all(|(at, marks)| marks.high <= next(&at.topic, at.partition)))
+        let behind = sent.iter().filter_map(|(at, marks)| {
+            let next = next(&at.topic, at.partition);
+            (next < marks.high).then(|| format!("{at}: {next} of {}", marks.high))
+        });
+        Ok(behind.collect())
     }
 }

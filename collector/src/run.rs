@@ -179,8 +179,14 @@ impl Leader {
             let cycled = self.fleet.cycle(&mut self.node);
             self.board.cycled(woke.elapsed());
             match cycled {
-                Ok(()) => part.ready(),
-                Err(Trouble::NotLoaded(why)) => part.waiting(why),
+                Ok(()) => match self.fleet.nameless() {
+                    None => part.ready(),
+                    Some(why) => part.waiting(why),
+                },
+                Err(Trouble::NotLoaded(why)) => {
+                    self.node.go_on(self.clock.now());
+                    part.waiting(why);
+                }
                 Err(Trouble::Restart(why)) => {
                     self.end();
                     return Err(RunError::Restart(why));

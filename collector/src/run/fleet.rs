@@ -15,7 +15,7 @@ use gpuledger_domain::geometry::Geometry;
 use gpuledger_nvml::{Absent, DeviceEvent, EventKind, Gpu, Reading, Versions};
 use gpuledger_wire::geometry::geometry;
 use gpuledger_wire::text::Name;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -90,6 +90,8 @@ pub(super) struct Fleet {
     indices: BTreeMap<u32, Name>,
     /// Some place in the list could not be opened.
     has_unopened: bool,
+    /// Places of which not even the name is known.
+    nameless: BTreeMap<u32, Absent>,
     revoked_since_us: Option<u64>,
 }
 
@@ -118,6 +120,7 @@ impl Fleet {
             lanes: BTreeMap::new(),
             indices: BTreeMap::new(),
             has_unopened: false,
+            nameless: BTreeMap::new(),
             revoked_since_us: None,
         }
     }
@@ -237,13 +240,16 @@ impl Fleet {
             }
         };
         self.has_unopened = false;
+        self.nameless.clear();
         let mut failed = Vec::new();
+        let mut seen = BTreeSet::new();
         for Opened { index, device } in opened {
             match device {
                 Ok((identity, gpu)) => {
                     let Ok(name) = Name::new(&identity.uuid) else { continue };
                     self.indices.retain(|_, known| *known != name);
                     self.indices.insert(index, name.clone());
+                    seen.insert(name.clone());
                     self.give(name, index, gpu)?;
                 }
                 Err(why) => failed.push((index, why)),
@@ -254,11 +260,33 @@ impl Fleet {
             self.has_unopened = true;
             match self.indices.get(&index) {
                 Some(gpu) => node.failed(gpu, why, now),
-                None => tracing::warn!(index, %why, "a device cannot be opened"),
+                None => {
+                    tracing::warn!(index, %why, "a device cannot be opened");
+                    self.nameless.insert(index, why);
+                }
             }
+        }
+        if !self.has_unopened {
+            self.let_go(node, &seen);
         }
         node.has(self.lanes.keys(), now);
         Ok(())
+    }
+
+    /// Devices that a list without faults no longer has: taken out, or lost for good to this boot.
+    fn let_go(&mut self, node: &mut Node, seen: &BTreeSet<Name>) {
+        let gone: Vec<Name> = self.lanes.keys().filter(|gpu| !seen.contains(*gpu)).cloned().collect();
+        for gpu in gone {
+            tracing::warn!(%gpu, "the driver no longer lists the GPU; the inventory leaves it out");
+            self.lanes.remove(&gpu);
+            node.gone(&gpu);
+        }
+    }
+
+    /// Places in the list whose device could never be opened, in words.
+    pub(super) fn nameless(&self) -> Option<String> {
+        let (index, why) = self.nameless.first_key_value()?;
+        Some(format!("{} devices cannot be opened; the first is {index}: {why}", self.nameless.len()))
     }
 
     fn give(&mut self, name: Name, index: u32, gpu: Box<dyn Gpu>) -> Result<(), Trouble> {

@@ -224,12 +224,27 @@ impl Node {
         }
     }
 
+    /// A GPU is no longer there: nobody waits for it, and the inventory leaves it out.
+    pub(super) fn gone(&mut self, gpu: &Name) {
+        self.gpus.remove(gpu);
+        self.is_inventory_due = true;
+        if let Some(begun) = &mut self.begun {
+            begun.windows.forget(gpu);
+        }
+    }
+
     /// After each cycle: closes windows and says what is to be said.
     pub(super) fn beat(&mut self, now: Stamp) {
-        let closed = self.begun.as_mut().map(|begun| begun.windows.close(now.real)).unwrap_or_default();
-        self.keep(closed);
+        self.go_on(now);
         self.say_inventory(now.real);
         self.say_placements(now);
+    }
+
+    /// Also where nothing can be read: windows that only say so are proof that the node lives. An inventory would say what nobody has
+    /// seen.
+    pub(super) fn go_on(&mut self, now: Stamp) {
+        let closed = self.begun.as_mut().map(|begun| begun.windows.close(now.real)).unwrap_or_default();
+        self.keep(closed);
         if let Some(begun) = &mut self.begun {
             begun.book.retry(|change| say(&self.spool, change));
             self.board.late(begun.windows.late());

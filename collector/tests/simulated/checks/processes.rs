@@ -6,10 +6,10 @@ mod whole;
 use super::{Findings, PERIOD_US, Slot, count, label, place, plain, reading_us, seen_gone, slots, word};
 use crate::node::Outing;
 use crate::oracle::{
-    Place, Spans, Who, busy, busy_of, contexts, disturbed, everybody, listed, memory_moves_of, memory_of,
+    Place, Spans, Who, busy, busy_of, contexts, disturbed, listed, memory_moves_of, memory_of,
     memory_unknown_of, revoked,
 };
-use gpuledger_nvml_sim::scenario::{Leaves, Namespace, Privilege};
+use gpuledger_nvml_sim::scenario::{Leaves, Namespace};
 use gpuledger_nvml_sim::world::Context;
 use gpuledger_wire::bodies::ProcessReading;
 use gpuledger_wire::text::Name;

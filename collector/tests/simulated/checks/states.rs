@@ -49,7 +49,7 @@ fn on_timeline(outing: &Outing) -> Vec<(u64, &EventData)> {
 }
 
 fn states(outing: &Outing, events: &[(u64, &EventData)], findings: &mut Findings) {
-    let mut said: BTreeMap<(usize, Option<Slices>), Said> = BTreeMap::new();
+    let mut said: BTreeMap<(usize, Option<Slices>), Said<'_>> = BTreeMap::new();
     for (at_us, data) in events {
         let EventData::UnitState(state) = data else { continue };
         let slices = state.placement.map(|it| (i64::from(it.start.get()), i64::from(it.size.get())));

@@ -1,5 +1,7 @@
 //! Readings of GPUs and MIG instances.
 
+mod stretch;
+
 use super::{Findings, PERIOD_US, Slot, count, label, place, plain, seen_gone, slots, word};
 use crate::node::Outing;
 use crate::oracle::{
@@ -8,6 +10,7 @@ use crate::oracle::{
 use gpuledger_nvml_sim::scenario::Privilege;
 use gpuledger_wire::bodies::UnitReading;
 use std::collections::BTreeMap;
+use stretch::{Stretch, moved_over};
 
 const MIB: u64 = 1 << 20;
 /// What is seen once is held for two periods at most.
@@ -118,10 +121,16 @@ impl Unit<'_> {
             }
         }
         if self.slot.is_quiet(self.outing, self.place.gpu) && !self.slot.is_last {
-            let of =
-                |reading| self.rows.iter().any(|row| has(row, reading)).then(|| self.covered_us(reading));
             for reading in ["sm_active_us", "memory_byte_us"] {
-                let Some(covered_us) = of(reading) else { continue };
+                let is_there = self.rows.iter().any(|row| has(row, reading));
+                let lives_on = self.unseen_edges_us() == 0;
+                findings.check(is_there || !lives_on || !self.can_be_read(reading), || {
+                    format!("{}: {reading} is absent, and nothing stood in the way", self.name())
+                });
+                if !is_there {
+                    continue;
+                }
+                let covered_us = self.covered_us(reading);
                 findings.check(covered_us + self.unseen_edges_us() >= lived.length_us(), || {
                     format!(
                         "{}: {reading} covers {covered_us} of {} us, and nothing stood in the way",
@@ -131,6 +140,20 @@ impl Unit<'_> {
                 });
             }
         }
+    }
+
+    /// Whether the device has such a reading at all.
+    fn can_be_read(&self, reading: &str) -> bool {
+        let (world, gpu) = (&self.outing.world, self.place.gpu);
+        let answers = |call: &str| world.standing_refusal(call, Some(gpu)).is_none();
+        let is_mig = world.state(gpu, self.slot.times.pieces()[0].0).is_mig_on();
+        let is_device = self.place.slices.is_none();
+        if reading == "memory_byte_us" {
+            let may_ask = !is_device || !is_mig || world.scenario().privilege == Privilege::Root;
+            return may_ask && (answers("nvmlDeviceGetMemoryInfo_v2") || answers("nvmlDeviceGetMemoryInfo"));
+        }
+        let has_gpm = world.model(gpu).has_gpm() && answers("nvmlGpmQueryDeviceSupport");
+        has_gpm || (is_device && !is_mig)
     }
 
     fn row_coverage(&self, row: &UnitReading, reading: &str, findings: &mut Findings) {
@@ -290,67 +313,6 @@ fn has(row: &UnitReading, reading: &str) -> bool {
 fn broken_throughout(unit: &Unit<'_>) -> bool {
     let wide = unit.slot.times.widened(12 * PERIOD_US, 12 * PERIOD_US);
     crate::oracle::broken(&unit.outing.world, unit.place.gpu).contains(&wide)
-}
-
-/// How much busy time an even spread of one reading over an instant can carry across it: the worst of readings that begin up to three periods
-/// before it, end after it, and are three periods long at most.
-fn moved_over(outing: &Outing, place: Place, edge_us: u64) -> u128 {
-    let step_us = PERIOD_US / 4;
-    let reach = 3 * PERIOD_US / step_us;
-    let truth = |from: u64, to: u64| busy(&outing.world, place, &Spans::one(from, to)) / 1_000_000;
-    let mut worst = 0;
-    for before in 1..reach {
-        let from = edge_us.saturating_sub(before * step_us);
-        for after in 1..=(reach - before) {
-            let to = edge_us + after * step_us;
-            let spread = truth(from, to) * u128::from(edge_us - from) / u128::from(to - from);
-            worst = worst.max(spread.abs_diff(truth(from, edge_us)));
-        }
-    }
-    worst + worst / 4
-}
-
-/// Windows of a unit one after the other that are covered from end to end by means: what moves over an edge between them stays within.
-#[derive(Debug, Default)]
-struct Stretch {
-    times: Option<(u64, u64)>,
-    told: u128,
-    windows: u128,
-}
-
-impl Stretch {
-    fn add(&mut self, unit: &Unit<'_>, findings: &mut Findings) {
-        let [row] = unit.rows else { return self.end(unit.outing, unit.place, findings) };
-        let is_whole = unit.slot.is_plain() && unit.covered_us("sm_active_us") == unit.slot.length_us;
-        let is_mean = plain(word(&row.quality, "sm_active_us")) == "interval_mean";
-        let (Some(active), true) = (row.sm_active_us, is_whole && is_mean) else {
-            return self.end(unit.outing, unit.place, findings);
-        };
-        let (from, to) = unit.slot.times.pieces()[0];
-        if self.times.is_none_or(|(_, end)| end != from) {
-            self.end(unit.outing, unit.place, findings);
-        }
-        let begin = self.times.map_or(from, |(begin, _)| begin);
-        self.times = Some((begin, to));
-        self.told += u128::from(count(active));
-        self.windows += 1;
-    }
-
-    /// Compares and begins anew.
-    fn end(&mut self, outing: &Outing, place: Place, findings: &mut Findings) {
-        let Self { times, told, windows } = std::mem::take(self);
-        let Some((from, to)) = times else { return };
-        let truth = busy(&outing.world, place, &Spans::one(from, to)) / 1_000_000;
-        let slack = moved_over(outing, place, from) + moved_over(outing, place, to);
-        let tolerance = truth / 200 + slack + 30 * windows;
-        findings.check(told.abs_diff(truth) <= tolerance, || {
-            format!(
-                "GPU {} {:?} from {from} to {to} us: busy for {} us, truly {truth}, tolerance {tolerance}",
-                place.gpu, place.slices, told
-            )
-        });
-        findings.case("windows within 0.5 % as a whole", u64::try_from(windows).unwrap_or(0));
-    }
 }
 
 /// Every unit that lived through a quiet window has a row.

@@ -233,6 +233,12 @@ impl Node {
         }
     }
 
+    /// Whether these are the GPUs that stand in the inventory.
+    #[cfg(test)]
+    pub(super) fn has_only(&self, gpus: &[&str]) -> bool {
+        self.gpus.keys().map(Name::as_str).eq(gpus.iter().copied())
+    }
+
     /// After each cycle: closes windows and says what is to be said.
     pub(super) fn beat(&mut self, now: Stamp) {
         self.go_on(now);

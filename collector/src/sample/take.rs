@@ -8,6 +8,7 @@ use crate::process::{BootError, Processes, Procfs};
 use crate::settings::Settings;
 use crate::topology::inventory;
 use crate::window::{ClosedWindow, NodeWindows};
+use gpuledger_domain::geometry::Geometry;
 use gpuledger_domain::time::MINUTE_US;
 use gpuledger_nvml::{Absent, Driver, Gpu};
 use gpuledger_wire::bodies::{InventoryGpu, NodeInventory};
@@ -20,6 +21,9 @@ use std::time::Duration;
 /// Periods that a sample takes. After one, all readings are there but that of the driver's ring of an idle device: there the last second is still
 /// on its way.
 const PERIODS: u64 = 2;
+/// How often it is tried. A GPU that hangs, or takes long, holds a cycle for as long as a call may take; then the others are looked at so late
+/// that nothing of the time between can be told, and all are measured anew.
+const ATTEMPTS: u32 = 3;
 
 /// Why no sample could be taken.
 #[derive(Debug, thiserror::Error)]
@@ -68,13 +72,25 @@ struct Lane {
 
 /// The GPUs of a sample.
 struct Round {
+    node: Name,
+    every: SamplerSettings,
+    models: Arc<Geometry>,
     processes: Arc<Procfs>,
     clock: Arc<dyn Clock>,
     deadline: Duration,
     windows: NodeWindows,
     lanes: ByIndex<Lane>,
+    /// Those that were left behind.
+    late: Vec<Name>,
     inventory: Vec<InventoryGpu>,
     unreadable: ByIndex<Absent>,
+}
+
+/// All cycles, or those up to one that was held.
+struct Attempt {
+    /// What was wrong in the last one.
+    troubles: ByIndex<Absent>,
+    is_held: bool,
 }
 
 /// Measures for two sample periods.
@@ -91,19 +107,26 @@ pub fn take(
     let Listed { devices, .. } = list(driver, deadline)?;
     let processes = Arc::new(Procfs::open(&settings.proc_root, None)?);
     let boot_id = processes.boot_id().clone();
-    // A window of a minute, and everything looked at in both cycles.
+    // A window of a minute, and everything looked at in each cycle.
     let period_us = settings.period_us();
     let every = SamplerSettings { period_us, slow_period_us: period_us, window_us: MINUTE_US };
-    let (lanes, unreadable) = lanes(devices, every);
-    let began = wait_for_room(&**clock, period_us);
-    let windows = NodeWindows::new(node.clone(), boot_id.clone(), every.frame(), 0, began.real);
-    let clock = Arc::clone(clock);
-    let mut round = Round { processes, clock, deadline, windows, lanes, inventory: Vec::new(), unreadable };
-    for cycle in 1..=PERIODS {
-        round.cycle()?;
-        round.clock.sleep_until(began.monotonic_us.saturating_add(period_us.saturating_mul(cycle)));
-    }
-    let troubles = round.cycle()?;
+    let models = Arc::new(geometry());
+    let (lanes, unreadable) = lanes(devices, every, &models);
+    let windows = NodeWindows::new(node.clone(), boot_id.clone(), every.frame(), 0, clock.now().real);
+    let mut round = Round {
+        node: node.clone(),
+        every,
+        models,
+        processes,
+        clock: Arc::clone(clock),
+        deadline,
+        windows,
+        lanes,
+        late: Vec::new(),
+        inventory: Vec::new(),
+        unreadable,
+    };
+    let troubles = round.measure()?;
     round.unreadable.extend(troubles);
     round.unreadable.sort_by_key(|(index, _)| *index);
     let Round { clock, mut windows, lanes, inventory: entries, unreadable, .. } = round;
@@ -119,8 +142,11 @@ pub fn take(
 }
 
 /// The devices that can be sampled, and those that cannot.
-fn lanes(devices: Vec<Opened>, every: SamplerSettings) -> (ByIndex<Lane>, ByIndex<Absent>) {
-    let models = Arc::new(geometry());
+fn lanes(
+    devices: Vec<Opened>,
+    every: SamplerSettings,
+    models: &Arc<Geometry>,
+) -> (ByIndex<Lane>, ByIndex<Absent>) {
     let (mut lanes, mut unreadable) = (Vec::new(), Vec::new());
     for Opened { index, device } in devices {
         let named = device.and_then(|(identity, gpu)| {
@@ -128,7 +154,7 @@ fn lanes(devices: Vec<Opened>, every: SamplerSettings) -> (ByIndex<Lane>, ByInde
         });
         match named {
             Ok((name, gpu)) => {
-                let sampler = Sampler::new(every, Arc::clone(&models));
+                let sampler = Sampler::new(every, Arc::clone(models));
                 lanes.push((index, Lane { name, gpu, sampler }));
             }
             Err(why) => unreadable.push((index, why)),
@@ -138,6 +164,44 @@ fn lanes(devices: Vec<Opened>, every: SamplerSettings) -> (ByIndex<Lane>, ByInde
 }
 
 impl Round {
+    /// All cycles, until one attempt goes through without being held. Gives what was wrong in the last cycle.
+    fn measure(&mut self) -> Result<ByIndex<Absent>, DriverError> {
+        let mut attempt = self.attempt()?;
+        for _ in 1..ATTEMPTS {
+            if !attempt.is_held {
+                break;
+            }
+            attempt = self.attempt()?;
+        }
+        Ok(attempt.troubles)
+    }
+
+    /// Cycles one period apart. What holds the last one comes too late to hold anything up.
+    fn attempt(&mut self) -> Result<Attempt, DriverError> {
+        let period_us = self.every.period_us;
+        let began = wait_for_room(&*self.clock, period_us);
+        self.begin(began);
+        for cycle in 1..=PERIODS {
+            let troubles = self.cycle()?;
+            let due_us = began.monotonic_us.saturating_add(period_us.saturating_mul(cycle));
+            if self.clock.now().monotonic_us > due_us {
+                return Ok(Attempt { troubles, is_held: true });
+            }
+            self.clock.sleep_until(due_us);
+        }
+        Ok(Attempt { troubles: self.cycle()?, is_held: false })
+    }
+
+    /// Nothing of an earlier attempt counts.
+    fn begin(&mut self, began: Stamp) {
+        let boot_id = self.processes.boot_id().clone();
+        self.windows = NodeWindows::new(self.node.clone(), boot_id, self.every.frame(), 0, began.real);
+        self.late.iter().for_each(|name| self.windows.expect(name.clone()));
+        for (_, lane) in &mut self.lanes {
+            lane.sampler = Sampler::new(self.every, Arc::clone(&self.models));
+        }
+    }
+
     /// One cycle of each GPU, all at the same time. One that hangs is left behind with its thread. Gives the others that did not answer: one reading
     /// that fails is told where it would stand.
     fn cycle(&mut self) -> Result<ByIndex<Absent>, DriverError> {
@@ -147,7 +211,8 @@ impl Round {
         self.inventory.clear();
         for ((index, answer), name) in self.ask(lanes)?.into_iter().zip(names) {
             let Some((lane, report)) = answer else {
-                self.windows.expect(name);
+                self.windows.expect(name.clone());
+                self.late.push(name);
                 self.unreadable.push((index, Absent::TimedOut));
                 continue;
             };

@@ -264,7 +264,12 @@ fn a_gpu_that_hangs_ends_sampling_and_the_others_are_in_the_sample() {
     let units = sample["units"].as_array().unwrap();
     let of =
         |uuid_end: char| units.iter().filter(move |unit| unit["gpu"].as_str().unwrap().ends_with(uuid_end));
-    assert!(of('1').any(|unit| unit["covered_us"].as_u64() > Some(0)), "{sample}");
+    assert!(
+        of('1').all(|unit| unit["covered_us"].as_u64() > Some(1_900_000)),
+        "two periods are whole: {sample}"
+    );
+    let active = |unit: &Value| unit["sm_active_us"].as_u64().is_some();
+    assert!(of('1').all(active), "they are measured as if the other were not there: {sample}");
     assert!(of('2').all(|unit| unit["quality"]["sm_active_us"] == "unavailable(timed_out)"), "{sample}");
     assert_eq!(of('2').count(), 1);
     let gap = "timed_out(GPU-aaaaaaaa-0000-4000-8000-000000000002)";

@@ -253,3 +253,53 @@ fn with_the_names_of_dcgm_exporter_a_unit_carries_the_pod_it_was_given_to() {
     rig.cycle_until(|rig| rig.shows("namespace=\"ml\",pod=\"train-0\"} "));
     assert!(rig.shows("DCGM_FI_DEV_POWER_USAGE{gpu=\"0\",UUID=\"GPU-1\""), "{}", rig.board.exposition());
 }
+
+#[test]
+fn a_gpu_that_the_driver_no_longer_lists_is_let_go_and_one_without_a_name_is_told() {
+    let world = world();
+    let opened = world.clone();
+    let mut rig = Rig::new(&world, 10_000, move |order| match order {
+        Order::Load => Report::Loaded(
+            None,
+            Ok(vec![device(&opened, 0, "GPU-1"), device(&opened, 1, "GPU-2"), failed(2, Absent::Lost)]),
+        ),
+        Order::Open => Report::Opened(Ok(vec![device(&opened, 0, "GPU-1")])),
+        Order::Events => no_events(),
+    });
+    assert!(rig.cycle(0).is_ok());
+    // The backoff of opening lets the first cycle ask at once.
+    assert_eq!(rig.fleet.lanes.len(), 1, "the second list has no GPU-2, and nothing in it failed");
+    assert_eq!(rig.fleet.nameless(), None);
+    assert!(rig.node.has_only(&["GPU-1"]));
+}
+
+#[test]
+fn a_device_that_was_never_opened_is_told() {
+    let world = world();
+    let opened = world.clone();
+    let devices = move || vec![device(&opened, 0, "GPU-1"), failed(1, Absent::NoPermission)];
+    let mut rig = Rig::new(&world, 10_000, move |order| match order {
+        Order::Load => Report::Loaded(None, Ok(devices())),
+        Order::Open => Report::Opened(Ok(devices())),
+        Order::Events => no_events(),
+    });
+    assert!(rig.cycle(0).is_ok());
+    let told = "1 devices cannot be opened; the first is 1: no_permission";
+    assert_eq!(rig.fleet.nameless().as_deref(), Some(told));
+}
+
+#[test]
+fn windows_go_on_while_there_is_no_driver() {
+    let world = world();
+    let mut rig = Rig::new(&world, 10_000, sound(&world));
+    for second in 0..15 {
+        assert!(rig.cycle(second).is_ok());
+    }
+    let (facts, windows) = (rig.spool.status().facts, rig.spool.status().windows);
+    for second in 15..60 {
+        rig.world.go_to(second * S);
+        rig.node.go_on(rig.world.now());
+    }
+    assert!(rig.spool.status().windows >= windows + 3, "{windows}");
+    assert_eq!(rig.spool.status().facts, facts, "nobody has seen an inventory");
+}

@@ -135,7 +135,7 @@ def energy(compare, index, units, counter):
 def sm(compare, what, reading, periods, start_us):
     """`periods`: per cent in each period, or why not. A reading that covers a part only is compared where the parts are alike."""
     label = reading["quality"].get("sm_active_us")
-    covered_us = reading["covered_us"]
+    covered_us = reading.get("coverage", {}).get("sm_active_us", reading["covered_us"])
     if label not in MEASURED or not covered_us or any(not isinstance(it, (int, float)) for it in periods) or is_young(reading, label, start_us):
         return
     margin = COUNTED_US if label == "interval_mean" else SAMPLED_US

@@ -23,15 +23,13 @@ LONG_RECORDS = Cause("nvidia-ml-py, long records", "drivers 535.43 to 535.86 wri
                      "79, 88, 89); the list before is compared", False)
 GPUSTAT_LONG_RECORDS = Cause("gpustat, long records", "it asks for nvidia-ml-py's newest list of processes only, and believes it")
 PARENT_ONLY = Cause("gpustat, no privilege under MIG", "it asks the GPU, which refuses, and not its MIG devices, which answer")
+NVITOP_PARENT_ONLY = Cause("nvitop, no privilege under MIG", "where the GPU refuses its list it shows no process, though its MIG devices answer")
 NOBODY = Cause("no entry in /proc", "the collector tells no process that the kernel does not know: whose it is cannot be known (gpustat issue 16)")
 NAMESPACE = Cause("another PID namespace", "NVML's process numbers are not those of this /proc: the collector tells no process, and `probe` says so")
 UNPLACED = Cause("instance without a place", "without privilege NVML does not tell where an instance stands, and a window names it by its place; the GPU's "
                  "`quality` says so under `instances`")
 DEVICE_ENDS = {viewer: Cause(f"{viewer}, one GPU ends it", "a GPU that answers neither UNKNOWN nor GPU_IS_LOST but another error ends it", False)
                for viewer in ("nvitop", "gpustat")}
-
-# Reasons that no sound device gives.
-UNSOUND = {f"unavailable({why})" for why in ("unknown", "lost", "reset_required", "timed_out", "driver_not_loaded", "driver_mismatch", "uninitialized")}
 
 
 def fault(client, ended, scene):
@@ -54,11 +52,11 @@ def right_codes(client, scene):
         return [3 if is_ours else 1]
     if not is_ours:
         return [0]
-    if any(is_unreadable(gpu) for gpu in looks[-1]["gpus"]):
+    # A driver that went during the sample has left every GPU that it listed.
+    if isinstance(looks[-1]["count"], dict) or any(is_unreadable(gpu) for gpu in looks[-1]["gpus"]):
         return [1]
-    readings = scene.sample["units"] + scene.sample["processes"] if scene.sample and client == "sample" else []
-    # One reading that failed as on no sound device may make the GPU one that cannot be read.
-    return [0, 1] if any(label in UNSOUND for reading in readings for label in reading["quality"].values()) else [0]
+    # One reading that failed makes no GPU that cannot be read.
+    return [0]
 
 
 def cause_of_end(client, ended, scene, scenario):
@@ -89,6 +87,8 @@ def of_nvitop(difference, scene, scenario):
         return HOLES if set(theirs) == {(mig["uuid"], mig["gpu_instance"], mig["compute_instance"]) for mig in dense} else None
     if what == ("processes",) and set(theirs) < set(ours) and {pid for pid, _ in theirs} == {pid for pid, _ in ours}:
         return ONE_INSTANCE
+    if what == ("processes",) and is_refused(gpu) and not theirs:
+        return NVITOP_PARENT_ONLY
     if what[0] == "activity of":
         return of_nvitop_activity(ours, theirs, scenario)
     return HOST_MEMORY if what == ("memory",) and ours == "absent(not_supported)" else None
@@ -102,8 +102,12 @@ def of_nvitop_activity(ours, theirs, scenario):
 
 def of_gpustat(difference, scene, _scenario):
     gpu = scene.look["looks"][-1]["gpus"][difference.what[0]]
-    is_refused = isinstance(gpu["processes"], dict) and gpu["processes"]["error"] == 4
-    return PARENT_ONLY if difference.what[1:] == ("pids",) and is_refused and is_absent(difference.theirs) else None
+    return PARENT_ONLY if difference.what[1:] == ("pids",) and is_refused(gpu) and is_absent(difference.theirs) else None
+
+
+def is_refused(gpu):
+    """NVML refused the list of processes for lack of privilege."""
+    return isinstance(gpu["processes"], dict) and gpu["processes"]["error"] == 4
 
 
 def of_rows(difference, scene, scenario):

@@ -148,6 +148,10 @@ impl Device {
             self.begin_anew(gpu.identity()?, began)?;
         }
         let mode = gpu.mig_mode()?;
+        // Whether it can be cut at all is a property of the model: one that could does not lose it.
+        if mode == MigMode::Unsupported && self.mig.is_ok_and(|known| known != mode) {
+            return Err(Absent::Implausible);
+        }
         self.mig = Ok(mode);
         Ok(())
     }

@@ -223,7 +223,9 @@ impl Integrator {
     /// Takes the list of processes. One that is torn or could not be read leaves everything as it was.
     fn list(&mut self, at: Instant, seen: &Observation, ladder: &Ladder) {
         let Ok(processes) = &seen.processes.value else { return self.roster.reseed() };
-        self.roster.update(seen.processes.at_us, processes, HELD_PERIODS * self.periods.slow_us);
+        let confirmed_us = seen.ended.monotonic_us;
+        let keep_us = HELD_PERIODS * self.periods.slow_us;
+        self.roster.update(seen.processes.at_us, confirmed_us, processes, keep_us);
         let roster = &self.roster;
         self.accounts.retain(|process| roster.get(process).is_some());
         for process in processes {

@@ -48,7 +48,9 @@ pub struct Roster {
 
 impl Roster {
     /// Takes a list. Processes that left it long ago are forgotten.
-    pub fn update(&mut self, at_us: u64, seen: &[Seen], keep_us: u64) {
+    ///
+    /// `confirmed_us`: when the kernel was asked again. Who was in the list and not there by then ended, or lost his number, in between.
+    pub fn update(&mut self, at_us: u64, confirmed_us: u64, seen: &[Seen], keep_us: u64) {
         self.before = std::mem::replace(&mut self.now, seen.iter().map(|process| process.key).collect());
         for process in seen {
             let entry = self.entries.entry(process.key).or_insert_with(|| Entry {
@@ -66,10 +68,11 @@ impl Roster {
         }
         for (key, entry) in &mut self.entries {
             if !self.now.contains(key) {
-                entry.gone_us.get_or_insert(at_us);
+                entry.gone_us.get_or_insert(confirmed_us);
             }
         }
-        self.entries.retain(|_, entry| entry.gone_us.is_none_or(|gone_us| at_us - gone_us <= keep_us));
+        self.entries
+            .retain(|_, entry| entry.gone_us.is_none_or(|gone_us| at_us.saturating_sub(gone_us) <= keep_us));
         self.listed_us = Some(at_us);
     }
 

@@ -92,6 +92,11 @@ impl Slot {
         self.times.pieces().len() == 1 && self.times.length_us() == self.length_us
     }
 
+    /// A simulated clock is set with the first call after the instant at which it is: by then a look may have begun by the old one.
+    pub(crate) fn set_us(&self, outing: &Outing) -> u64 {
+        if self.is_plain() { 0 } else { reading_us(outing, &self.times) }
+    }
+
     /// Whether nothing kept a GPU from being read shortly before, in it, and until its last readings are in.
     pub(crate) fn is_quiet(&self, outing: &Outing, gpu: usize) -> bool {
         let near = self.times.widened(30 * PERIOD_US, 5 * PERIOD_US);
@@ -136,19 +141,26 @@ pub(crate) fn count(number: Count) -> u64 {
     u64::try_from(number.get()).unwrap_or(0)
 }
 
-/// How far apart two readings may be: a period, and as long as calls were delayed, for which the whole node waits.
-pub(crate) fn reading_us(outing: &Outing) -> u64 {
+/// How far apart two readings around some times may be: a period, and as long as calls were delayed by then, for which the whole node waits. An injected
+/// delay waits for its call: the twentieth of one that is made every ten seconds.
+pub(crate) fn reading_us(outing: &Outing, around: &Spans) -> u64 {
+    let near = around.widened(210 * PERIOD_US, PERIOD_US);
     let delays = outing.world.scenario().timeline.iter().filter_map(|step| match &step.action {
-        Action::Delay(it) => Some(it.by.0.saturating_mul(it.times.unwrap_or(300).min(300))),
+        Action::Delay(it) => {
+            let lasts_us = it.lasts.map_or(1, |span| span.0);
+            let is_near = near.meets(&Spans::one(step.at.0, step.at.0 + lasts_us));
+            is_near.then(|| it.by.0.saturating_mul(it.times.unwrap_or(300).min(300)))
+        }
         _ => None,
     });
-    PERIOD_US + delays.max().unwrap_or(0)
+    PERIOD_US + delays.sum::<u64>()
 }
 
 /// When a GPU was gone for so long that a reading fell into it.
 pub(crate) fn seen_gone(outing: &Outing, gpu: usize) -> Spans {
     let pieces = gone(&outing.world, gpu);
-    let seen = pieces.pieces().iter().filter(|(from, to)| to - from > reading_us(outing));
+    let seen =
+        pieces.pieces().iter().filter(|(from, to)| to - from > reading_us(outing, &Spans::one(*from, *to)));
     Spans::new(seen.copied().collect())
 }
 

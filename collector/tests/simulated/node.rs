@@ -17,6 +17,8 @@ use tempfile::TempDir;
 const AFTER_US: u64 = 25_000_000;
 /// Ends fall on this grid, so that the last window is a whole one.
 const WINDOW_US: u64 = 10_000_000;
+/// A clock is set with the first call after the instant at which it is.
+const SET_US: i64 = 15_000_000;
 /// A run takes seconds; one that takes so long hangs.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How often a run that wants to be started anew is.
@@ -284,7 +286,7 @@ fn end_of(world: &World) -> u64 {
     let highest = |end_us: u64| {
         edges.iter().filter(|at| **at < end_us).map(|at| world.realtime_us(at.saturating_sub(1))).max()
     };
-    while highest(end_us).is_some_and(|real_us| real_us >= world.realtime_us(end_us)) {
+    while highest(end_us).is_some_and(|real_us| real_us + SET_US >= world.realtime_us(end_us)) {
         end_us += WINDOW_US;
     }
     end_us

@@ -88,8 +88,10 @@ impl Integrator {
             let pid = key.process.pid;
             let busy = told.busy.iter().find(|busy| busy.pid == pid);
             if busy.is_none() && told.discarded.iter().any(|(other, _)| *other == pid) {
-                let label = Quality::from(Absent::Implausible);
-                self.book.absent(at, Subject::Process(key), Measure::Sm, label);
+                if self.roster.is_listed(&key) {
+                    let label = Quality::from(Absent::Implausible);
+                    self.book.absent(at, Subject::Process(key), Measure::Sm, label);
+                }
             } else if let Some(span) = self.lifetime(key, &entry, cover, busy) {
                 let most = u128::from(span.length_us()) * 1_000_000;
                 // What began before the floor was busy there too, at the same share as far as is known.

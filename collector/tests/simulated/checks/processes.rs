@@ -92,7 +92,7 @@ impl Process<'_> {
         if self.contexts.is_empty() {
             return;
         }
-        let after_us = if self.is_disturbed() { reading_us(self.outing) } else { 0 };
+        let after_us = if self.is_disturbed() { reading_us(self.outing, &self.slot.times) } else { 0 };
         findings
             .check(self.slot.times.widened(self.held_us(), after_us).meets(&listed(self.contexts)), || {
                 format!("{name}: it did not live then")
@@ -123,6 +123,7 @@ impl Process<'_> {
 
     fn coverage(&self, findings: &mut Findings) {
         let readable_us = self.lived().minus(&seen_gone(self.outing, self.who.place.gpu)).length_us();
+        let readable_us = readable_us + self.slot.set_us(self.outing);
         for (reading, over_us) in
             [("sm_active_us", self.unseen_work_us()), ("memory_byte_us", self.unseen_end_us())]
         {
@@ -147,7 +148,8 @@ impl Process<'_> {
         let labels: Vec<&str> =
             self.rows.iter().filter_map(|row| word(&row.quality, "sm_active_us")).map(Name::as_str).collect();
         let (begins, ends) = self.edges();
-        let reading_us = if self.is_disturbed() { reading_us(self.outing) } else { PERIOD_US };
+        let reading_us =
+            if self.is_disturbed() { reading_us(self.outing, &self.slot.times) } else { PERIOD_US };
         let is_sampled =
             |label: &&str| label.starts_with("driver_sampled") || **label == *"derived_share(sampled)";
         if labels.iter().any(is_sampled) {
@@ -162,7 +164,7 @@ impl Process<'_> {
 
     /// How often it began and ended on its unit in the window, or so near that a reading over the edge of the window tells of both.
     fn edges(&self) -> (u64, u64) {
-        let after_us = if self.is_disturbed() { reading_us(self.outing) } else { 0 };
+        let after_us = if self.is_disturbed() { reading_us(self.outing, &self.slot.times) } else { 0 };
         let near = self.slot.times.widened(self.held_us(), after_us + 1);
         let listed = listed(self.contexts);
         let count = |edges: Vec<u64>| {
@@ -186,7 +188,11 @@ impl Process<'_> {
         let uncovered = u128::from(lived.length_us().saturating_sub(covered_us));
         let label = word(&first.quality, "sm_active_us").map_or("", |label| label.as_str());
         let length = u128::from(lived.length_us());
-        let edges = 2 * u128::from(if self.is_disturbed() { reading_us(self.outing) } else { PERIOD_US });
+        let edges = 2 * u128::from(if self.is_disturbed() {
+            reading_us(self.outing, &self.slot.times)
+        } else {
+            PERIOD_US
+        });
         let (most, tolerance, is_both_ways) = match label {
             "driver_sampled" | "derived_share(sampled)" => {
                 (truth, length / 200 + self.near_load(edges), true)
@@ -196,6 +202,7 @@ impl Process<'_> {
             "derived_share(equal)" => (unit, length / 200 + edges, false),
             _ => (truth, truth / 200 + self.near_load(2 * u128::from(10 * PERIOD_US)), true),
         };
+        let tolerance = tolerance + u128::from(self.slot.set_us(self.outing));
         findings.check(told <= most + tolerance, || {
             format!(
                 "{}: busy for {told} us by {label}, truly {truth}, its unit {unit}, tolerance {tolerance}",
@@ -217,7 +224,13 @@ impl Process<'_> {
     /// What a reading spread over an edge of the window, or of its life, may carry over it: nothing while its load is one and the same around them.
     fn near_load(&self, most_us: u128) -> u128 {
         let is_counter = plain(word(&self.rows[0].quality, "sm_active_us")) == "driver_counter";
-        let reach_us = if is_counter || self.is_disturbed() { 11 * PERIOD_US } else { 3 * PERIOD_US };
+        let reach_us = match (is_counter, self.is_disturbed()) {
+            // Three of its readings may lie between two that are used.
+            (true, true) => 31 * PERIOD_US,
+            (true, false) => 11 * PERIOD_US,
+            (false, true) => 11 * PERIOD_US + reading_us(self.outing, &self.slot.times).min(12 * PERIOD_US),
+            (false, false) => 3 * PERIOD_US,
+        };
         let lived = self.lived();
         let whole = self.slot.times.pieces().iter().filter(|_| lived.is_empty());
         let edges = lived.pieces().iter().chain(whole).flat_map(|(from, to)| [*from, *to]);
@@ -242,7 +255,8 @@ impl Process<'_> {
         let truth = memory_of(self.contexts, &lived);
         let held_us = self.held_us();
         let (moved, most) = memory_moves_of(world, gpu, self.contexts, &self.slot.times.widened(held_us, 1));
-        let tolerance = moved * u128::from(held_us);
+        let tolerance =
+            moved * u128::from(held_us) + u128::from(most) * u128::from(self.slot.set_us(self.outing));
         let uncovered = u128::from(lived.length_us().saturating_sub(covered_us)) * u128::from(most);
         findings.check(told <= truth + tolerance, || {
             format!("{}: {told} byte us, truly {truth}, tolerance {tolerance}", self.name())

@@ -18,22 +18,27 @@ pub(super) fn check(outing: &Outing, findings: &mut Findings) {
     let events = on_timeline(outing);
     states(outing, &events, findings);
     inventories(outing, &events, findings);
-    for (at_us, data) in &events {
-        if let EventData::AllocationPlaced(placed) = data {
-            placement(outing, *at_us, placed, findings);
-        }
+    for (at, placed) in outing.output.placements() {
+        let last = times(&outing.world, at, at.plus(1)).pieces().last().map_or(0, |(from, _)| *from);
+        placement(outing, last, placed, findings);
     }
     findings.case("placements", u64::try_from(outing.output.placements().count()).unwrap_or(0));
+}
+
+/// How late something may be seen at an instant.
+fn slow_us(outing: &Outing, at_us: u64) -> u64 {
+    PERIOD_US + reading_us(outing, &Spans::one(at_us, at_us + 10 * PERIOD_US))
 }
 
 /// Where on the timeline each event is that is no window. Where UTC was set back an instant comes twice: events come in order, and windows after
 /// their end, so it is the first one that is not before what came before it.
 fn on_timeline(outing: &Outing) -> Vec<(u64, &EventData)> {
     let mut last_us = 0;
-    let mut place = |at: Instant| {
+    let mut place = |at: Instant, is_window: bool| {
+        let late_us = if is_window { 10 * PERIOD_US + slow_us(outing, last_us) } else { 5 * PERIOD_US };
         let times = times(&outing.world, at, at.plus(1));
         let mut candidates = times.pieces().iter().map(|(from, _)| *from);
-        let next = candidates.clone().find(|from| from + 5 * PERIOD_US >= last_us).or(candidates.next_back());
+        let next = candidates.clone().find(|from| from + late_us >= last_us).or(candidates.next_back());
         let at_us = next.unwrap_or(last_us);
         last_us = at_us.max(last_us);
         at_us
@@ -41,8 +46,8 @@ fn on_timeline(outing: &Outing) -> Vec<(u64, &EventData)> {
     let mut placed = Vec::new();
     for event in &outing.output.events {
         match &event.data {
-            EventData::TelemetryWindow(window) => drop(place(window.end.get().plus(-1))),
-            data => placed.push((place(event.time), data)),
+            EventData::TelemetryWindow(window) => drop(place(window.end.get().plus(-1), true)),
+            data => placed.push((place(event.time, false), data)),
         }
     }
     placed
@@ -83,8 +88,7 @@ fn states(outing: &Outing, events: &[(u64, &EventData)], findings: &mut Findings
 
 /// Something on the timeline, or a failure that was injected, that a fault may be said for.
 fn has_cause(outing: &Outing, gpu: usize, at_us: u64) -> bool {
-    let before =
-        Spans::one(at_us.saturating_sub(12 * PERIOD_US + (PERIOD_US + reading_us(outing))), at_us + 1);
+    let before = Spans::one(at_us.saturating_sub(12 * PERIOD_US + slow_us(outing, at_us)), at_us + 1);
     let is_broken = broken(&outing.world, gpu).meets(&before);
     let happened = outing.world.scenario().timeline.iter().any(|step| {
         let lately = before.meets(&Spans::one(step.at.0, step.at.0 + 1));
@@ -109,12 +113,20 @@ fn break_is_told(
     said: &[(u64, &UnitState)],
     findings: &mut Findings,
 ) {
-    let lag_us = PERIOD_US + reading_us(outing);
+    let lag_us = slow_us(outing, from);
     let state_at =
         |at_us: u64| said.iter().rev().find(|(said_us, _)| *said_us <= at_us).map(|(_, state)| state.state);
-    let hidden = revoked(&outing.world, gpu).or(&Spans::new(outing.world.driver_gaps().collect()));
+    let reloads =
+        outing.world.scenario().timeline.iter().filter(|step| matches!(step.action, Action::ReloadDriver(_)));
+    let reloads = Spans::new(reloads.map(|step| (step.at.0, step.at.0 + 1)).collect());
+    let gaps = Spans::new(outing.world.driver_gaps().collect());
+    let hidden = revoked(&outing.world, gpu).or(&gaps).or(&reloads);
     let seen = Spans::one(from, to).minus(&hidden.widened(0, 60 * PERIOD_US));
-    if seen.length_us() > lag_us && to > from + lag_us && !hidden.meets(&Spans::one(from, from + lag_us)) {
+    let just_after = Spans::one(from, from + lag_us);
+    if seen.length_us() > lag_us
+        && to > from + lag_us
+        && !hidden.widened(0, 65 * PERIOD_US).meets(&just_after)
+    {
         findings.check(state_at(from + lag_us) == Some(State::Fault), || {
             format!("GPU {gpu} broke at {from} us, and no fault was said by {}", from + lag_us)
         });
@@ -151,7 +163,7 @@ fn inventories(outing: &Outing, events: &[(u64, &EventData)], findings: &mut Fin
         for gpu in &inventory.gpus {
             layout(outing, at_us, gpu, findings);
         }
-        let is_late = at_us.saturating_sub(last_us) > 61 * PERIOD_US + (PERIOD_US + reading_us(outing));
+        let is_late = at_us.saturating_sub(last_us) > 61 * PERIOD_US + slow_us(outing, at_us);
         let is_excused = outing.ended.len() > 1
             || outing.world.has_clock_jumps()
             || outing.world.driver_gaps().next().is_some();
@@ -165,7 +177,7 @@ fn inventories(outing: &Outing, events: &[(u64, &EventData)], findings: &mut Fin
 fn layout(outing: &Outing, at_us: u64, entry: &InventoryGpu, findings: &mut Findings) {
     let world = &outing.world;
     let gpu = outing.gpu(&entry.uuid);
-    let lag_us = PERIOD_US + reading_us(outing);
+    let lag_us = slow_us(outing, at_us);
     let lately = Spans::one(at_us.saturating_sub(lag_us), at_us + 1);
     let hidden = disturbed(world, gpu).or(&gone(world, gpu)).or(&revoked(world, gpu));
     if lately.widened(60 * PERIOD_US, 0).meets(&hidden) {

@@ -107,7 +107,8 @@ impl Unit<'_> {
 
     fn coverage(&self, findings: &mut Findings) {
         let lived = self.lived();
-        let readable_us = lived.minus(&seen_gone(self.outing, self.place.gpu)).length_us();
+        let readable_us =
+            lived.minus(&seen_gone(self.outing, self.place.gpu)).length_us() + self.slot.set_us(self.outing);
         for reading in ["sm_active_us", "memory_byte_us"] {
             let covered_us = self.covered_us(reading);
             findings.check(covered_us <= readable_us, || {
@@ -160,7 +161,8 @@ impl Unit<'_> {
         let row_us = count(row.covered_us_of(reading));
         let lived = self.lived();
         let longest = self.lives_apart().iter().map(|life| lived.and(life).length_us()).max();
-        findings.check(row_us <= longest.unwrap_or(self.slot.length_us), || {
+        let longest_us = longest.unwrap_or(self.slot.length_us) + self.slot.set_us(self.outing);
+        findings.check(row_us <= longest_us, || {
             format!("{}: {reading} covers {row_us} us in one row, longer than any of its lives", self.name())
         });
         findings.check(count(row.covered_us) <= row_us, || {
@@ -215,6 +217,7 @@ impl Unit<'_> {
             // A gauge holds the last sixth of a second for a second.
             Some(_) => u128::from(lived.length_us()),
         };
+        let tolerance = tolerance + u128::from(self.slot.set_us(self.outing));
         findings.check(told <= truth + tolerance, || {
             format!(
                 "{}: busy for {told} us by {weakest:?}, truly {truth} us, tolerance {tolerance}",
@@ -267,7 +270,8 @@ impl Unit<'_> {
         let held_us = if self.is_disturbed() { HELD_US } else { PERIOD_US };
         let (moved, most) = memory_moves(world, self.place, &lived.widened(held_us, 0));
         let most = most + reserve;
-        let tolerance = moved * u128::from(held_us);
+        let tolerance =
+            moved * u128::from(held_us) + u128::from(most) * u128::from(self.slot.set_us(self.outing));
         let uncovered = u128::from(lived.length_us().saturating_sub(covered_us)) * u128::from(most);
         findings.check(told <= truth + tolerance, || {
             format!("{}: {told} byte us, truly {truth}, tolerance {tolerance}", self.name())

@@ -4,8 +4,8 @@ use super::has;
 use crate::checks::{Findings, PERIOD_US, Slot, count};
 use crate::node::Outing;
 use crate::oracle::{Spans, Who, contexts, everybody, listed, memory_unknown_of};
-use gpuledger_nvml_sim::scenario::{Namespace, Privilege};
-use gpuledger_nvml_sim::world::Context;
+use gpuledger_nvml_sim::scenario::{Action, Namespace, Privilege};
+use gpuledger_nvml_sim::world::{Context, World};
 use gpuledger_wire::bodies::ProcessReading;
 use std::collections::BTreeMap;
 
@@ -38,8 +38,9 @@ pub(super) fn check(
         for (reading, lost_us) in [("sm_active_us", 0), ("memory_byte_us", lived.and(&unknown).length_us())] {
             let with: Vec<_> = rows.iter().filter(|row| has(row, reading)).collect();
             let covered_us: u64 = with.iter().map(|row| count(row.covered_us_of(reading))).sum();
-            let may_lack =
-                !is_throughout || lost_us > 0 || (reading == "sm_active_us" && who.place.slices.is_some());
+            let is_unaccounted = reading == "sm_active_us" && accounting(world, who.place.gpu).meets(&works);
+            let is_shared = reading == "sm_active_us" && who.place.slices.is_some();
+            let may_lack = !is_throughout || slot.is_last || lost_us > 0 || is_shared || is_unaccounted;
             findings.check(may_lack || !with.is_empty(), || format!("{}: {reading} is absent", name()));
             findings.check(with.is_empty() || covered_us + edges_us + lost_us >= lived.length_us(), || {
                 format!(
@@ -50,6 +51,16 @@ pub(super) fn check(
             });
         }
     }
+}
+
+/// When accounting of a GPU was cleared or switched: it knows no process that was there by then.
+fn accounting(world: &World, gpu: usize) -> Spans {
+    let steps = world.scenario().timeline.iter().filter(|step| match &step.action {
+        Action::ClearAccounting(it) => it.gpu == gpu,
+        Action::SetAccounting(it) => it.gpu == gpu,
+        _ => false,
+    });
+    Spans::new(steps.map(|step| (step.at.0, step.at.0 + 1)).collect())
 }
 
 /// When other processes were in the same MIG instance: then nothing tells them apart.

@@ -8,14 +8,15 @@ use crate::oracle::{Place, Spans, busy};
 /// How much busy time an even spread of one reading over an instant can carry across it: the worst of readings that begin up to three periods
 /// before it, end after it, and are three periods long at most.
 pub(super) fn moved_over(outing: &Outing, place: Place, edge_us: u64) -> u128 {
-    let step_us = PERIOD_US / 4;
-    let reach = 3 * PERIOD_US / step_us;
+    // Most readings lie a little after whole periods: what comes before them in a cycle may have been delayed.
+    let near = [10, 30, 60, 120].map(|ms| ms * 1_000);
+    let steps: Vec<u64> = near.into_iter().chain((1..12).map(|step| step * PERIOD_US / 4)).collect();
     let truth = |from: u64, to: u64| busy(&outing.world, place, &Spans::one(from, to)) / 1_000_000;
     let mut worst = 0;
-    for before in 1..reach {
-        let from = edge_us.saturating_sub(before * step_us);
-        for after in 1..=(reach - before) {
-            let to = edge_us + after * step_us;
+    for before in &steps {
+        let from = edge_us.saturating_sub(*before);
+        for after in steps.iter().filter(|after| before + **after <= 3 * PERIOD_US) {
+            let to = edge_us + after;
             let spread = truth(from, to) * u128::from(edge_us - from) / u128::from(to - from);
             worst = worst.max(spread.abs_diff(truth(from, edge_us)));
         }

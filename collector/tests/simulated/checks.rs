@@ -2,17 +2,23 @@
 //!
 //! The tolerances, and what they are made of:
 //!
-//! | reading | tolerance |
+//! | what | tolerance |
 //! |---|---|
-//! | coverage | none: never above the window, nor above what the unit existed of it and was there to be read |
-//! | SM-active time, `interval_mean` | 2 us a period for whole parts per million; where a failure or delay may have moved a reading, 0.5 % more, and at each edge of the window what an even spread of one reading of up to three periods can move over it |
+//! | coverage of units | none: each reading covers no more than the window, nor than the unit existed of it and was there to be read |
+//! | coverage of processes | by samples of the driver, the look before its first one and the sample in which it ended; memory, the period in which it ended; otherwise none |
+//! | SM-active time, `interval_mean` | 2 us a period, for whole parts per million; where a failure or a delay may have moved a reading, 0.5 % more, and at each edge of the window what a reading of up to three periods, spread evenly, can carry over it |
 //! | SM-active time, `driver_sampled_device` | half a per cent of the time (whole per cents), a sample (a sixth of a second) at each edge |
-//! | SM-active time, `driver_sampled`, `derived_share(sampled)` | half a per cent of the time, and a period at each edge |
-//! | SM-active time, `driver_counter` | a sample of a second at either end of a life; 0.5 % |
-//! | SM-active time, `derived_share`, `point_gauge` | never above what the unit was busy; equal where there was one process all the time |
-//! | memory-time | each change of memory times one period, two where a reading may have failed |
-//! | energy | whole millijoules: 2 a reading |
-//! | what is not covered | counts as idle for the lower bound, as busy as it was for the upper one |
+//! | SM-active time, `driver_sampled`, `derived_share(sampled)` | half a per cent of the time, and at each edge what a reading of up to three periods can carry over it |
+//! | SM-active time, `driver_counter` | 0.5 %, and at each edge what a reading of ten seconds and a sample can carry over it |
+//! | SM-active time, other `derived_share`, `point_gauge` | bounded from above only: never more than the unit was busy |
+//! | memory over time | each change of memory times a period; two, and what a call was delayed, where a reading may have failed or been late |
+//! | energy | whole millijoules: 2 a reading; where a reading failed, one of up to thirty seconds at each end of a stretch |
+//! | what a reading does not cover | counts as idle for the lower bound, as busy as it was for the upper one |
+//! | UTC was set | the clock file is set with the first call after it: one reading |
+//! | several processes under one number between two lists | rows of the driver name the number: what those did that no list saw |
+//!
+//! Where nothing stood in the way for half a minute ([`Slot::is_quiet`]) there is no gap, no unit and no process is missing, and everything is covered but the
+//! edges of lives.
 
 mod energy;
 mod processes;

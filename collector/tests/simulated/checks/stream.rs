@@ -3,6 +3,7 @@
 use super::{Findings, PERIOD_US, REASONS, slots};
 use crate::node::Outing;
 use crate::oracle::{broken, energy_set, revoked};
+use gpuledger_domain::time::Instant;
 use gpuledger_nvml_sim::scenario::Action;
 use gpuledger_wire::bodies::Gap;
 use std::collections::BTreeMap;
@@ -56,7 +57,7 @@ fn cover(outing: &Outing, findings: &mut Findings) {
     for pair in windows.windows(2) {
         let (end, start) = (pair[0].end.get(), pair[1].start.get());
         findings.check(end <= start, || format!("windows overlap: {end} and {start}"));
-        let told = pair[1].gaps.iter().any(|gap| gap.start.get() <= end && start <= gap.end.get());
+        let told = is_told(&pair[1].gaps, end, start);
         findings.check(end == start || told, || format!("nothing tells of {end} .. {start}"));
     }
     let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
@@ -68,6 +69,13 @@ fn cover(outing: &Outing, findings: &mut Findings) {
         .check((0..=2_000_000).contains(&late_us), || format!("the first window begins at {}", first.start));
     findings
         .check(last.end.get() >= end, || format!("the last window ends at {}, the run at {end}", last.end));
+}
+
+/// Whether gaps, one after the other, tell of all of a time.
+fn is_told(gaps: &[Gap], from: Instant, to: Instant) -> bool {
+    let mut gaps: Vec<(Instant, Instant)> = gaps.iter().map(|gap| (gap.start.get(), gap.end.get())).collect();
+    gaps.sort_unstable();
+    gaps.iter().fold(from, |at, (start, end)| if *start <= at { at.max(*end) } else { at }) >= to
 }
 
 fn gap(outing: &Outing, findings: &mut Findings, gap: &Gap) {

@@ -54,7 +54,8 @@ pub(crate) fn recover(settings: &SpoolSettings) -> Result<Recovered, SpoolError>
     let Some((last, older)) = firsts.split_last() else { return begin(settings, state) };
     let scanned = scan(folder, *last)?;
     let stated = state.map(|state| state.tip);
-    let oldest = first_place(folder, *older.first().unwrap_or(last))?;
+    let first = *older.first().unwrap_or(last);
+    let oldest = first_place(folder, first)?;
     // Without a sound record and without a state nothing is known of the stream: only that this segment once held something.
     let unknown =
         Place { stream: Uuid::nil(), position: last.saturating_add(1), sequence: 0, window_end_us: None };
@@ -62,7 +63,7 @@ pub(crate) fn recover(settings: &SpoolSettings) -> Result<Recovered, SpoolError>
     let behind = stated.is_some_and(|stated| stated.position > tip.position);
     report(folder, &scanned, behind);
     let lost = scanned.tail == Tail::Ruined || behind;
-    let acknowledged = acknowledged(state, oldest, tip);
+    let acknowledged = acknowledged(state, first, oldest, tip);
     let missing = if lost { Reason::Damaged } else { Reason::Stopped };
     let mut known = measured(folder, older)?;
     known.push_back(Segment { first: *last, bytes: scanned.bytes });
@@ -106,11 +107,12 @@ fn report(folder: &Path, scanned: &Scanned, behind: bool) {
     }
 }
 
-/// What was acknowledged: as the state says, but never before the oldest record that is left, nor behind the last.
-fn acknowledged(state: Option<State>, oldest: Option<Place>, tip: Place) -> Place {
+/// What was acknowledged: as the state says, but never before the oldest segment that is left, nor behind the last record. `first` is where that
+/// segment begins by its name: its oldest sound record may lie behind damage that is still to be told.
+fn acknowledged(state: Option<State>, first: u64, oldest: Option<Place>, tip: Place) -> Place {
     let stated = state.map(|state| state.acknowledged);
     let found = match (stated, oldest) {
-        (Some(stated), Some(oldest)) if stated.position < oldest.position => oldest,
+        (Some(stated), Some(oldest)) if stated.position < first => oldest,
         (Some(stated), _) => stated,
         (None, oldest) => oldest.unwrap_or(tip),
     };

@@ -6,7 +6,7 @@ use crate::integrate::hold::Hold;
 use crate::ladder::{Ladder, Quality, Want, Why};
 use crate::window::{Measure, ProcessKey, Span, Subject, UnitKey};
 use gpuledger_domain::time::Instant;
-use gpuledger_nvml::{Absent, Memory};
+use gpuledger_nvml::Memory;
 use std::collections::BTreeSet;
 
 impl Integrator {
@@ -43,7 +43,7 @@ impl Integrator {
         });
         let is_known = |unit: UnitKey| unit == UnitKey::Device || !seen.torn;
         for (unit, read) in seen.memory.iter().filter(|(unit, _)| is_known(*unit)) {
-            if read.value.is_err_and(Absent::is_device_gone) {
+            if read.value.is_err_and(|why| why.is_device_gone() || why.needs_new_library()) {
                 // Nobody saw when it went.
                 self.unit_memory.remove(unit);
             }

@@ -201,6 +201,23 @@ fn an_acknowledged_gap_is_not_told_again() {
     assert_eq!(rest[0].1.sequence.get(), from + 1);
 }
 
+/// The begin of the oldest segment and the first window in it are both damaged: what is acknowledged still lies before them.
+#[test]
+fn damage_of_the_begin_and_the_first_window_is_told() {
+    let folder = spool_with(40);
+    let file = &segments(folder.path())[0];
+    let bytes = fs::read(file).unwrap();
+    let kind = b"telemetry.window";
+    let first = bytes.windows(kind.len()).position(|part| part == kind).unwrap();
+    flip(file, (first + 1) * 8);
+    // Behind the magic of the file: the magic of the record that tells where the segment begins.
+    flip(file, 8 * 8);
+    let found = windows(&everything(&open(folder.path())));
+    no_holes(&found);
+    all_told(&found, 40);
+    assert!(found[0].0.contains("lost"), "{}", found[0].0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 

@@ -174,7 +174,7 @@ impl Unit<'_> {
     /// and after it; the driver's event of it comes with the next.
     fn lives_apart(&self) -> Vec<Spans> {
         let lives = lives(&self.outing.world, self.place).into_iter().map(|(from, to)| Spans::one(from, to));
-        let blink_us = if self.is_disturbed() { PERIOD_US / 10 } else { 0 };
+let blink_us = if self.is_disturbed() { reading_us(self.outing, &self.slot.times) - PERIOD_US } else { 0 };
         let mut apart: Vec<Spans> = Vec::new();
         for life in lives {
             match apart.last_mut() {

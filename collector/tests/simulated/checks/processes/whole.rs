@@ -1,6 +1,6 @@
 //! Processes over all of their lives.
 
-use super::{Process, carried};
+use super::Process;
 use crate::checks::{Findings, PERIOD_US, count, plain, word};
 use crate::node::Outing;
 use crate::oracle::{Spans, Who, busy_of, contexts, disturbed, listed};
@@ -36,12 +36,10 @@ impl Whole {
             return;
         }
         let truth = busy_of(&contexts, &lived) / 1_000_000;
-        let edges = carried(&contexts, lived.pieces()[0].0, 2 * PERIOD_US)
-            + carried(&contexts, lived.pieces()[0].1, 2 * PERIOD_US);
         // Nothing was told of the time after the last reading before the end of the run.
         let ends_us = lived.pieces().last().map_or(0, |(_, to)| *to);
         let unread = if ends_us + PERIOD_US >= outing.until_us { u128::from(10 * PERIOD_US) } else { 0 };
-        let tolerance = truth / 200 + edges + unread + u128::from(self.rows);
+        let tolerance = truth / 200 + u128::from(PERIOD_US) + unread + u128::from(self.rows);
         findings.check(self.told.abs_diff(truth) <= tolerance, || {
             format!("PID {} on GPU {}: busy for {} us by counters over its life, truly {truth}, tolerance {tolerance}", who.pid, who.place.gpu, self.told)
         });

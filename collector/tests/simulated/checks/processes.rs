@@ -94,7 +94,8 @@ impl Process<'_> {
         if self.contexts.is_empty() {
             return;
         }
-        let after_us = if self.is_disturbed() { RING_US.max(reading_us(self.outing, &self.slot.times)) } else { 0 };
+        let after_us =
+            if self.is_disturbed() { RING_US.max(reading_us(self.outing, &self.slot.times)) } else { 0 };
         findings
             .check(self.slot.times.widened(self.held_us(), after_us).meets(&listed(self.contexts)), || {
                 format!("{name}: it did not live then")
@@ -175,12 +176,18 @@ impl Process<'_> {
             self.rows.iter().filter_map(|row| word(&row.quality, "sm_active_us")).map(Name::as_str).collect();
         let (begins, ends) = self.edges();
         // Where a list failed the look before lies further back: as far as the driver's samples reach.
-        let reading_us = if self.is_disturbed() { RING_US.max(reading_us(self.outing, &self.slot.times)) } else { PERIOD_US };
+        let reading_us = if self.is_disturbed() {
+            RING_US.max(reading_us(self.outing, &self.slot.times))
+        } else {
+            PERIOD_US
+        };
         let is_sampled =
             |label: &&str| label.starts_with("driver_sampled") || **label == *"derived_share(sampled)";
         if labels.iter().any(is_sampled) {
             begins * reading_us + ends * SAMPLE_US
-        } else if (self.is_disturbed() || self.outing.world.has_clock_jumps()) && labels.iter().any(|label| label.starts_with("driver_counter")) {
+        } else if (self.is_disturbed() || self.outing.world.has_clock_jumps())
+            && labels.iter().any(|label| label.starts_with("driver_counter"))
+        {
             // The driver's stamps of begin and end may be by a clock that was set since.
             (begins + ends) * self.held_us()
         } else {
@@ -190,7 +197,8 @@ impl Process<'_> {
 
     /// How often it began and ended on its unit in the window, or so near that a reading over the edge of the window tells of both.
     fn edges(&self) -> (u64, u64) {
-        let after_us = if self.is_disturbed() { RING_US.max(reading_us(self.outing, &self.slot.times)) } else { 0 };
+        let after_us =
+            if self.is_disturbed() { RING_US.max(reading_us(self.outing, &self.slot.times)) } else { 0 };
         let near = self.slot.times.widened(self.held_us(), after_us + 1);
         let listed = listed(self.contexts);
         let count = |edges: Vec<u64>| {

@@ -74,6 +74,8 @@ pub(super) struct Fleet {
     clock: Arc<dyn Clock>,
     deadline: Duration,
     patience: Patience,
+    /// The GPUs of a simulated node are looked at one after another: a call that takes long moves the time of all of them.
+    takes_turns: bool,
     sampling: SamplerSettings,
     geometry: Arc<Geometry>,
     proc_root: PathBuf,
@@ -107,6 +109,7 @@ impl Fleet {
             clock,
             deadline: settings.call_deadline(),
             patience: Patience::new(settings),
+            takes_turns: settings.clock_file.is_some(),
             sampling: settings.sampling(),
             geometry: Arc::new(geometry()),
             proc_root: settings.proc_root.clone(),
@@ -323,6 +326,13 @@ impl Fleet {
     /// One cycle of every lane that is free, those too that have only come back since the last one.
     fn look(&mut self, node: &mut Node) {
         self.hear(node, Instant::now());
+        if self.takes_turns {
+            for gpu in self.lanes.keys().cloned().collect::<Vec<_>>() {
+                self.lanes.get_mut(&gpu).into_iter().for_each(DeviceLane::order_cycle);
+                self.hear(node, Patience::until(self.patience.cycle));
+            }
+            return;
+        }
         self.lanes.values_mut().for_each(DeviceLane::order_cycle);
         self.hear(node, Patience::until(self.patience.cycle));
     }

@@ -12,11 +12,13 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +32,11 @@ SCRAPE_EVERY_S = 15
 LEAST_CPU_US = 10_000
 
 
+def load(n):
+    """Of the n-th process: its GPU, the first slice of its instance, how busy it is in per cent, its memory in GiB."""
+    return n % GPUS, n // GPUS % INSTANCES, 5 + 7 * n % 40, 1 + n % 4
+
+
 def scenario(pids):
     """Every instance busy at a level of its own; real process numbers, so that both clients find them in /proc."""
     lines = ["name: bench", "about: a full node", "gpus:"]
@@ -40,9 +47,8 @@ def scenario(pids):
         for start in range(INSTANCES):
             lines.append(f"- {{at: 0s, create_instance: {{gpu: {gpu}, profile: 1g.10gb, start: {start}, gi: {7 + start}}}}}")
     for n, pid in enumerate(pids):
-        gpu, gi = n % GPUS, 7 + (n // GPUS) % INSTANCES
-        busy, memory = 5 + 7 * n % 40, 1 + n % 4
-        lines.append(f"- {{at: 0s, start: {{pid: {pid}, on: [{{gpu: {gpu}, gi: {gi}, memory: {memory}GiB, sm: {busy}%}}]}}}}")
+        gpu, start, busy, memory = load(n)
+        lines.append(f"- {{at: 0s, start: {{pid: {pid}, on: [{{gpu: {gpu}, gi: {7 + start}, memory: {memory}GiB, sm: {busy}%}}]}}}}")
     return "\n".join(lines) + "\n"
 
 
@@ -86,7 +92,6 @@ class Client:
 
 
 def free_port():
-    import socket
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -156,7 +161,7 @@ def p99_ms(metrics):
     return next((edge * 1000 for edge, count in buckets if total and count >= 0.99 * total), None)
 
 
-def check_totals(folder, measured):
+def check_totals(measured):
     """Every window's SM-active and memory time against the ground truth of the same span."""
     windows = [json.loads(line)["data"] for line in (measured["run"] / "events.ndjson").read_text().splitlines()
                if '"gpuledger.telemetry.window.v1"' in line]
@@ -164,24 +169,21 @@ def check_totals(folder, measured):
     if len(whole) < LENGTH_S // 10 - 1:
         sys.exit(f"bench-collector: only {len(whole)} of {len(windows)} windows are covered whole")
     worst, readings = 0.0, 0
-    busy = {}
+    busy, memory = Counter(), Counter()
     for n in range(PROCESSES):
-        gpu, gi = n % GPUS, (n // GPUS) % INSTANCES
-        busy[gpu, gi] = busy.get((gpu, gi), 0) + 5 + 7 * n % 40
-    memory = {}
-    for n in range(PROCESSES):
-        gpu, gi = n % GPUS, (n // GPUS) % INSTANCES
-        memory[gpu, gi] = memory.get((gpu, gi), 0) + (1 + n % 4) * 2**30
+        gpu, start, percent, gib = load(n)
+        busy[gpu, start] += percent
+        memory[gpu, start] += gib * 2**30
     for window in whole:
         for unit in window["units"]:
             if "placement" not in unit:
                 continue
             key = int(unit["gpu"][-12:]), unit["placement"]["start"]
-            truth = 100_000 * min(100, busy.get(key, 0))
+            truth = 100_000 * min(100, busy[key])
             worst = max(worst, abs(unit["sm_active_us"] - truth) / 10_000_000)
             readings += 1
-            if int(unit["memory_byte_us"]) != memory.get(key, 0) * 10_000_000:
-                sys.exit(f"bench-collector: memory of {key} is {unit['memory_byte_us']}, the timeline says {memory.get(key, 0) * 10_000_000}")
+            if int(unit["memory_byte_us"]) != memory[key] * 10_000_000:
+                sys.exit(f"bench-collector: memory of {key} is {unit['memory_byte_us']}, the timeline says {memory[key] * 10_000_000}")
     if readings != len(whole) * GPUS * INSTANCES:
         sys.exit(f"bench-collector: {readings} readings of instances in {len(whole)} windows, {GPUS * INSTANCES} each is right")
     if worst > 0.005:
@@ -198,7 +200,7 @@ def main():
         (folder / "lib").mkdir()
         (folder / "lib" / "libnvidia-ml.so.1").symlink_to(LIBRARY)
         measured = measure(folder, record=False)
-        windows, readings, worst = check_totals(folder, measured)
+        windows, readings, worst = check_totals(measured)
         print(f"bench-collector: {windows} windows, {readings} readings of instances equal the timeline (SM-active within {worst:.3%})")
         recorded = measure(folder, record=True)
         report(folder, measured, recorded)

@@ -47,7 +47,7 @@ soak: ## the long form of the random suites: 10,000 cases, 1,000 nodes (SOAK_CAS
 .PHONY: chaos
 chaos: ## kill consumers and the broker while events flow, and compare with a calm run; a small one is in `make test`
 	@$(LOCAL)/install.sh
-	cargo build --locked -p gpuledger -p gpuledger-collector -p gpuledger-nvml-sim
+	cargo build --locked -p gpuledger
 	@$$($(LOCAL)/python.sh) tests/chaos $(CHAOS)
 
 .PHONY: bench-collector

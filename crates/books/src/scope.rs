@@ -198,6 +198,7 @@ impl Names {
             | FactBody::NodeDecommissioned(_)
             | FactBody::NodeAlive(_)
             | FactBody::Snapshot { .. }
+            | FactBody::Work(_)
             | FactBody::Other => {}
         }
     }

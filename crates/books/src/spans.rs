@@ -43,6 +43,8 @@ pub fn row_of(span: &UsageSpan) -> SpanRow {
         gpu_compute_slices: place.map(|p| i16::from(p.gpu_compute_slices)),
         gpu_memory_slices: place.map(|p| i16::from(p.gpu_memory_slices)),
         weight: span.weight.to_string(),
+        held: span.held,
+        state: span.state.clone(),
     }
 }
 
@@ -91,5 +93,7 @@ fn parse(row: &SpanRow) -> Option<UsageSpan> {
         weight: row.weight.parse().ok()?,
         window: Window::new(Instant::from_micros(row.start_us), Instant::from_micros(row.end_us))?,
         split,
+        held: row.held,
+        state: row.state.clone(),
     })
 }

@@ -4,6 +4,8 @@ use gpuledger_domain::attribution::{Attribution, Context, attribute, attribute_g
 use gpuledger_domain::fact::{Fact, Settings};
 use gpuledger_domain::geometry::Geometry;
 use gpuledger_domain::ids::GpuId;
+use gpuledger_domain::measured::Rollup;
+use gpuledger_domain::pool::Pools;
 use gpuledger_domain::sku::SkuBook;
 use gpuledger_domain::time::Instant;
 use std::collections::BTreeSet;
@@ -17,6 +19,10 @@ pub struct Terms {
     pub skus: SkuBook,
     /// Times after which silence counts.
     pub settings: Settings,
+    /// By what pools are divided.
+    pub pools: Pools,
+    /// Measured time of GPUs in measured pools.
+    pub measured: Vec<Rollup>,
 }
 
 impl Default for Terms {
@@ -25,6 +31,8 @@ impl Default for Terms {
             geometry: gpuledger_wire::geometry::geometry(),
             skus: SkuBook::default(),
             settings: Settings::default(),
+            pools: Pools::new(),
+            measured: Vec::new(),
         }
     }
 }
@@ -41,6 +49,12 @@ impl Terms {
     }
 
     fn context(&self) -> Context<'_> {
-        Context { geometry: &self.geometry, skus: &self.skus, settings: self.settings }
+        Context {
+            geometry: &self.geometry,
+            skus: &self.skus,
+            settings: self.settings,
+            pools: &self.pools,
+            measured: &self.measured,
+        }
     }
 }

@@ -22,6 +22,8 @@ use crate::fact::{Fact, Settings};
 use crate::finding::{Finding, Findings};
 use crate::geometry::Geometry;
 use crate::ids::GpuId;
+use crate::measured::Rollup;
+use crate::pool::Pools;
 use crate::sku::SkuBook;
 use crate::time::Instant;
 use crate::usage::{AllocationView, UsageSpan};
@@ -36,6 +38,10 @@ pub struct Context<'a> {
     pub skus: &'a SkuBook,
     /// Times after which silence counts.
     pub settings: Settings,
+    /// By what pools are divided.
+    pub pools: &'a Pools,
+    /// Measured time of the GPUs that measured pools hold; none elsewhere.
+    pub measured: &'a [Rollup],
 }
 
 /// The ledger at a horizon.

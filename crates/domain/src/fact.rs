@@ -1,6 +1,7 @@
 //! Accepted facts as the rules see them: what was said, by whom, about when. Free of any encoding.
 
 use crate::ids::{AllocationId, GpuId, NodeId, ProjectId, ScrubId, SkuId, Source, TenantId};
+use crate::pool::Work;
 use crate::share::Share;
 use crate::time::{Instant, Window};
 use std::collections::BTreeMap;
@@ -85,6 +86,8 @@ pub enum FactBody {
         /// When it began.
         started_at: Instant,
     },
+    /// Work that a pool did for a tenant.
+    Work(Work),
     /// A fact of a type that moves no GPU-time by itself.
     Other,
 }
@@ -113,6 +116,7 @@ impl FactBody {
             | Self::Transferred { .. }
             | Self::Released { .. }
             | Self::Snapshot { .. }
+            | Self::Work(_)
             | Self::Other => Vec::new(),
         }
     }

@@ -33,6 +33,10 @@ pub struct UsageSpan {
     pub window: Window,
     /// How the unit's time is split; none: it is held alone.
     pub split: Option<Split>,
+    /// Whether the tenant holds the unit. One whom a work pool serves has a part of the unit's time and holds nothing.
+    pub held: bool,
+    /// Billing state of the allocation over the window, where one was said.
+    pub state: Option<String>,
 }
 
 /// The device and slices of a placed unit.
@@ -141,7 +145,7 @@ impl Split {
 impl UsageSpan {
     /// Time the tenant held the unit, in unit-microseconds (`allocated_us` of M-4).
     pub fn allocated_us(&self) -> i128 {
-        i128::from(self.window.micros()) * i128::from(self.count)
+        if self.held { i128::from(self.window.micros()) * i128::from(self.count) } else { 0 }
     }
 
     /// Time after shares as granted, in unit-microseconds: what is billed (`unit_seconds` of M-4, times a million).

@@ -167,6 +167,7 @@ fn names(body: &FactBody) -> Vec<&AllocationId> {
         | FactBody::NodeAlive(_)
         | FactBody::ScrubStarted { .. }
         | FactBody::ScrubFinished { .. }
+        | FactBody::Work(_)
         | FactBody::Other => Vec::new(),
     }
 }
@@ -184,7 +185,7 @@ fn rank(body: &FactBody) -> u8 {
         FactBody::Placed(_) => 8,
         FactBody::AllocationState { .. } => 9,
         FactBody::Snapshot { .. } => 10,
-        FactBody::Other => 11,
+        FactBody::Work(_) | FactBody::Other => 11,
         FactBody::NodeDecommissioned(_) | FactBody::GpuDecommissioned(_) => 12,
     }
 }

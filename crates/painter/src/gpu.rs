@@ -215,6 +215,7 @@ fn gpus_named(body: &FactBody) -> Vec<&GpuId> {
         | FactBody::Transferred { .. }
         | FactBody::Released { .. }
         | FactBody::Snapshot { .. }
+        | FactBody::Work(_)
         | FactBody::Other => Vec::new(),
     }
 }

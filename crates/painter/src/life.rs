@@ -47,6 +47,7 @@ impl Life {
                 | FactBody::ScrubFinished { .. }
                 | FactBody::NodeDecommissioned(_)
                 | FactBody::GpuDecommissioned(_)
+                | FactBody::Work(_)
                 | FactBody::Other => {}
             }
             for node in proved {

@@ -45,6 +45,10 @@ pub struct SpanRow {
     pub gpu_memory_slices: Option<i16>,
     /// Whole-GPU equivalent of the unit, a rational as text.
     pub weight: String,
+    /// Whether the tenant holds the unit, rather than being served by a pool that does.
+    pub held: bool,
+    /// Billing state over the time.
+    pub state: Option<String>,
 }
 
 /// An allocation as it stands.
@@ -125,7 +129,8 @@ pub async fn replace_spans(
         push_span(&mut rows, span);
     }
     let statement = "COPY usage_span (tenant, project, allocation, unit, count, sku, class, gpu, node, start_us, end_us, since_us,
-                     weights, position, compute_slices, memory_slices, gpu_compute_slices, gpu_memory_slices, weight) FROM STDIN";
+                     weights, position, compute_slices, memory_slices, gpu_compute_slices, gpu_memory_slices, weight,
+                     held, state) FROM STDIN";
     rows.send(tx, statement, "replacing usage").await?;
     Ok(())
 }
@@ -141,6 +146,8 @@ fn push_span(rows: &mut CopyRows, span: &SpanRow) {
     rows.plain_or_null(span.gpu_compute_slices)
         .plain_or_null(span.gpu_memory_slices)
         .text(&span.weight)
+        .plain(span.held)
+        .text_or_null(span.state.as_deref())
         .end_row();
 }
 
@@ -154,7 +161,7 @@ pub async fn load_spans(
 ) -> Result<Vec<SpanRow>, StorageError> {
     sqlx::query_as(
         r#"SELECT tenant, project, allocation, unit, count, sku, class, gpu, node, start_us, end_us, since_us, weights, position,
-                  compute_slices, memory_slices, gpu_compute_slices, gpu_memory_slices, weight
+                  compute_slices, memory_slices, gpu_compute_slices, gpu_memory_slices, weight, held, state
            FROM usage_span
            WHERE end_us > $1 AND start_us < $2 AND ($3::TEXT IS NULL OR tenant = $3)
              AND ($4::TEXT IS NULL OR project = $4) AND ($5::TEXT IS NULL OR allocation = $5)

@@ -7,6 +7,7 @@ use gpuledger_domain::fact::{Fact, Settings};
 use gpuledger_domain::geometry::Geometry;
 use gpuledger_domain::ids::AllocationId;
 use gpuledger_domain::journal::journals;
+use gpuledger_domain::pool::Pools;
 use gpuledger_domain::sku::SkuBook;
 use gpuledger_domain::time::{HOUR_US, Instant, Window};
 use gpuledger_painter::{Met, Totals, UnplacedTime, paint, unplaced};
@@ -17,6 +18,7 @@ use std::sync::LazyLock;
 
 static GEOMETRY: LazyLock<Geometry> = LazyLock::new(geometry);
 static SKUS: LazyLock<SkuBook> = LazyLock::new(SkuBook::default);
+static POOLS: Pools = Pools::new();
 
 /// Checks every law; which of the harder rules were met.
 pub(super) fn check(case: &Case) -> Result<Met, String> {
@@ -33,7 +35,13 @@ pub(super) fn check(case: &Case) -> Result<Met, String> {
 }
 
 fn ledger(facts: &[Fact], as_of: Instant) -> Attribution {
-    let context = Context { geometry: &GEOMETRY, skus: &SKUS, settings: Settings::default() };
+    let context = Context {
+        geometry: &GEOMETRY,
+        skus: &SKUS,
+        settings: Settings::default(),
+        pools: &POOLS,
+        measured: &[],
+    };
     attribute(facts, &context, as_of)
 }
 
@@ -134,7 +142,13 @@ fn a_late_fact_is_the_same_fact(case: &Case, truth: &Attribution) -> Result<(), 
 
 /// I-3: re-posting one GPU gives what the whole ledger gives for it.
 fn gpus_stand_for_themselves(case: &Case, truth: &Attribution) -> Result<(), String> {
-    let context = Context { geometry: &GEOMETRY, skus: &SKUS, settings: Settings::default() };
+    let context = Context {
+        geometry: &GEOMETRY,
+        skus: &SKUS,
+        settings: Settings::default(),
+        pools: &POOLS,
+        measured: &[],
+    };
     for (gpu, timeline) in &truth.gpus {
         let only = BTreeSet::from([gpu.clone()]);
         let alone = attribute_gpus(&case.facts, &context, case.as_of, Some(&only));

@@ -182,6 +182,7 @@ fn stories<'a>(facts: &[&'a Fact]) -> BTreeMap<&'a AllocationId, Story<'a>> {
             | FactBody::NodeAlive(_)
             | FactBody::ScrubStarted { .. }
             | FactBody::ScrubFinished { .. }
+            | FactBody::Work(_)
             | FactBody::Other => continue,
         };
         stories.entry(id).or_default().named_at.push(fact.at);

@@ -29,7 +29,7 @@ fn rank(body: &FactBody) -> u8 {
         FactBody::Placed(_) => 8,
         FactBody::AllocationState { .. } => 9,
         FactBody::Snapshot { .. } => 10,
-        FactBody::Other => 11,
+        FactBody::Work(_) | FactBody::Other => 11,
         FactBody::NodeDecommissioned(_) | FactBody::GpuDecommissioned(_) => 12,
     }
 }

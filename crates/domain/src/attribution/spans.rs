@@ -92,6 +92,8 @@ fn span(
         weight: Share::from_integer(1),
         window: segment.window,
         split: piece.split().map(|split| split.at(position)),
+        held: true,
+        state: None,
     })
 }
 
@@ -111,6 +113,8 @@ fn unplaced(allocation: &Allocation<'_>, unit: &Unit, spans: &mut Vec<UsageSpan>
             weight: unit.weight,
             window,
             split: unit.share.map(|share| Split::new(owner.since, &[share], 0)),
+            held: true,
+            state: None,
         });
     }
 }

@@ -28,6 +28,8 @@ pub(crate) fn span(tenant: &str, allocation: &str) -> SpanRow {
         gpu_compute_slices: Some(7),
         gpu_memory_slices: Some(8),
         weight: "1".to_owned(),
+        held: true,
+        state: None,
     }
 }
 

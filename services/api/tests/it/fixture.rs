@@ -185,6 +185,8 @@ fn span(tenant: &str, allocation: &str, hours: i64) -> SpanRow {
         gpu_compute_slices: None,
         gpu_memory_slices: None,
         weight: "1".to_owned(),
+        held: true,
+        state: None,
     }
 }
 

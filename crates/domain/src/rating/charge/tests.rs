@@ -33,6 +33,8 @@ fn unit(text: &str) -> UnitUse {
         weight: Ratio::from_integer(1),
         window: Window::new(start, end).unwrap(),
         split: value("share=").map(|s| Split::new(start, &[crate::share::parse_share(s).unwrap()], 0)),
+        held: true,
+        state: value("state=").map(str::to_owned),
     };
     let mut spans = vec![span.clone()];
     if let Some((second, tenant)) = value("then=").and_then(|t| t.split_once(':')) {

@@ -44,16 +44,43 @@ soak: ## the long form of the random suites: 10,000 cases, 1,000 nodes (SOAK_CAS
 	SOAK_CASES=$${SOAK_CASES:-10000} cargo test --locked -p gpuledger-tests properties -- --nocapture
 	SOAK_SEEDS=$${SOAK_SEEDS:-1000} cargo test --locked -p gpuledger-collector --test simulated drawn -- --nocapture
 
+.PHONY: mutants
+mutants: ## break each rule on purpose, one at a time, and see that the tests notice (MUTANTS='A-7 I-1' for some rules); takes long
+	@$(LOCAL)/install.sh
+	@$$($(LOCAL)/python.sh) tests/mutants/run.py $(MUTANTS)
+
 .PHONY: chaos
 chaos: ## kill consumers and the broker while events flow, and compare with a calm run; a small one is in `make test`
 	@$(LOCAL)/install.sh
 	cargo build --locked -p gpuledger
 	@$$($(LOCAL)/python.sh) tests/chaos $(CHAOS)
 
+.PHONY: scale
+scale: ## ledgers join and leave under load, a database is restored, a broker is lost, compared with a calm run; a small one is in `make test`
+	@$(LOCAL)/install.sh
+	cargo build --locked -p gpuledger
+	@$$($(LOCAL)/python.sh) tests/chaos/scale.py $(SCALE)
+
 .PHONY: bench-collector
 bench-collector: ## the node agent beside nvitop-exporter on a full simulated node: CPU, memory, cycle time
 	@$(LOCAL)/install.sh
 	@$$($(LOCAL)/python.sh) tests/bench/collector.py
+
+.PHONY: bench-ingest
+bench-ingest: ## a backlog of 20 million rows through Kafka into journals and packed hours, beside a COPY of the same rows (ROWS=n)
+	@$(LOCAL)/install.sh
+	@$$($(LOCAL)/python.sh) tests/bench/ingest.py
+
+.PHONY: bench-live
+bench-live: ## 56,000 rows a second for five minutes: CPU, stored rows, lag (RATE=n, SECONDS_MEASURED=n)
+	@$(LOCAL)/install.sh
+	@$$($(LOCAL)/python.sh) tests/bench/live.py
+
+.PHONY: bench-rows
+bench-rows: ## rows and bytes a day of 1,000 GPUs, by table and in the archive (NODES=n of eight GPUs, HOURS=n measured)
+	@$(LOCAL)/install.sh
+	cargo build --locked -p gpuledger
+	@$$($(LOCAL)/python.sh) tests/bench/rows.py
 
 .PHONY: judge
 judge: ## nvidia-ml-py, nvitop and gpustat on every simulated node, compared with the collector (JUDGE='mps lost-gpu' for some)

@@ -1,7 +1,6 @@
 //! `gpuledger-collector`: the command line.
 
 mod outcome;
-mod say;
 
 use anyhow::Result;
 use clap::Parser;
@@ -12,13 +11,15 @@ use gpuledger_collector::settings::Settings;
 use gpuledger_collector::{driver, probe, sample};
 use gpuledger_domain::time::Instant;
 use gpuledger_telemetry::logs::{LogFormat, init};
+use gpuledger_telemetry::terminal::{say, say_err};
 use outcome::{OutOfReach, Outcome};
-use say::{say, say_err};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 fn main() -> ExitCode {
+    // Where the allocator refuses, the process is larger, and right all the same.
+    let _ = gpuledger_footprint::keep_heap_small();
     // Reads FAILPOINTS; the places it names act until the end. A release build looks at no failpoint, whatever its features.
     #[cfg(all(feature = "failpoints", debug_assertions))]
     let _failpoints = fail::FailScenario::setup();

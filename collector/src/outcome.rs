@@ -1,11 +1,11 @@
 //! Exit codes: 0 done, 1 the answer is no, 2 wrong usage or configuration, 3 a dependency is out of reach.
 
-use crate::say::say_err;
 use gpuledger_collector::driver::DriverError;
 use gpuledger_collector::run::RunError;
 use gpuledger_collector::sample::TakeError;
 use gpuledger_collector::settings::SettingsError;
 use gpuledger_telemetry::logs::LogError;
+use gpuledger_telemetry::terminal::{error_line, say_err};
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -42,16 +42,7 @@ impl Outcome {
 
     /// Prints an error with its causes and gives its exit code.
     pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-        let mut line = format!("gpuledger-collector: {error}");
-        let mut said = error.to_string();
-        for cause in error.chain().skip(1).map(ToString::to_string) {
-            if !said.contains(&cause) {
-                line.push_str(": ");
-                line.push_str(&cause);
-                said = cause;
-            }
-        }
-        say_err(&line);
+        say_err(&error_line("gpuledger-collector", error.chain().map(ToString::to_string)));
         ExitCode::from(code(error))
     }
 }

@@ -7,6 +7,7 @@ mod device;
 mod figures;
 mod fleet;
 mod labels;
+mod lean;
 mod library;
 mod node;
 mod services;
@@ -23,6 +24,7 @@ use gpuledger_domain::time::Instant;
 use gpuledger_telemetry::health::Health;
 use gpuledger_telemetry::shutdown::Shutdown;
 use gpuledger_wire::text::Name;
+use lean::Lean;
 use node::Node;
 use services::{Publishing, Showing};
 use std::io;
@@ -174,10 +176,12 @@ impl Leader {
         let part = health.part("nvml");
         part.waiting("not loaded yet");
         let mut next_us = self.clock.now().monotonic_us;
+        let mut lean = Lean::default();
         while self.sleep_until(next_us) {
             let woke = std::time::Instant::now();
             let cycled = self.fleet.cycle(&mut self.node);
             self.board.cycled(woke.elapsed());
+            lean.cycled(woke);
             match cycled {
                 Ok(()) => match self.fleet.nameless() {
                     None => part.ready(),

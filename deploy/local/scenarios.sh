@@ -11,7 +11,7 @@ SHARED=${SHARED:-$ROOT/../shared}
 # Examples of rules that the product does not have yet: residue.
 LEDGER_LATER=" 16 22 26 "
 # Examples of the rules of billing that it has.
-BILLING_NOW=" 01 06 26 "
+BILLING_NOW=" 01 06 16 26 "
 
 chosen() {
     local file number

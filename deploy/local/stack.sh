@@ -50,6 +50,7 @@ kafka_bootstrap = "$2"
 api_bind = "127.0.0.1:$3"
 admin_bind = "127.0.0.1:$4"
 jwt_key_file = "$DIR/jwt-key.pem"
+archive_url = "$DIR/archive"
 TOML
 }
 

@@ -17,7 +17,10 @@ main() {
         "$("$HERE/python.sh")" tests/scenarios/run.py
     "$HERE/scenarios.sh" ledger
     "$HERE/scenarios.sh" billing
+    "$("$HERE/python.sh")" tests/archive
+    "$("$HERE/python.sh")" tests/mutants/run.py --check
     "$("$HERE/python.sh")" tests/chaos --share
+    "$("$HERE/python.sh")" tests/chaos/scale.py --share
     echo "all tests passed"
 }
 

@@ -6,13 +6,22 @@
 Exit 0 only when every bar looked at was held."""
 import sys
 
+import archive  # noqa: F401 (registers its bars)
+import azure  # noqa: F401 (registers its bars)
+import billing  # noqa: F401 (registers its bars)
 import chaos  # noqa: F401 (registers its bar)
+import cases  # noqa: F401 (registers its bars)
 import collector  # noqa: F401 (registers its bars)
 import frame
 import database  # noqa: F401 (registers its bars)
+import ingest  # noqa: F401 (registers its bars)
 import hostile  # noqa: F401 (registers its bars)
 import machine  # noqa: F401
+import measured  # noqa: F401 (registers its bars)
+import pools  # noqa: F401 (registers its bars)
+import parked  # noqa: F401 (registers its bars)
 import product
+import scale  # noqa: F401 (registers its bars)
 import suites  # noqa: F401
 import traces  # noqa: F401
 

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -45,7 +46,8 @@ class Ledger:
     """The binary on a fresh database."""
 
     def __init__(self, url):
-        self.env = {"DATABASE_URL": url, "GPULEDGER_DATABASE_URL": url}
+        archive = Path(tempfile.gettempdir()) / f"archive-of-{url.rsplit('/', 1)[-1].partition('?')[0]}"
+        self.env = {"DATABASE_URL": url, "GPULEDGER_DATABASE_URL": url, "GPULEDGER_ARCHIVE_URL": str(archive)}
 
     def call(self, *words, check=True, timeout=LONG):
         return run(BINARY, *words, env=self.env, check=check, timeout=timeout)
@@ -67,6 +69,7 @@ def fresh_ledger():
         yield ledger
     finally:
         run(LOCAL / "postgres.sh", "drop-db", env=ledger.env, check=False)
+        shutil.rmtree(ledger.env["GPULEDGER_ARCHIVE_URL"], ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -22,11 +22,12 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-RELEASE = ROOT / "target" / "release"
-LIBRARY = RELEASE / "libgpuledger_nvml_sim.so"
+BUILT = ROOT / "target" / "node"
+LIBRARY = BUILT / "libgpuledger_nvml_sim.so"
 GPUS, INSTANCES, PROCESSES = 8, 7, 64
 LENGTH_S = int(os.environ.get("SECONDS_MEASURED", "60"))
-WARM_UP_S = 5
+# The agent's start is over after half a minute: what only the start needed is then given back.
+WARM_UP_S = 40
 SCRAPE_EVERY_S = 15
 # Below this a client's own share drowns in the noise of the clock (issue of the bar).
 LEAST_CPU_US = 10_000
@@ -109,7 +110,7 @@ def clients(folder, record, started_us):
     (run / "collector.toml").write_text(
         f'node = "bench"\nnvml_library = "{LIBRARY}"\nmetrics_bind = "127.0.0.1:{port}"\n'
         f'[spool]\nfolder = "{run}/spool"\n[sink.file]\npath = "{run}/events.ndjson"\n')
-    ours = Client("collector", [RELEASE / "gpuledger-collector", "--config", run / "collector.toml", "run"],
+    ours = Client("collector", [BUILT / "gpuledger-collector", "--config", run / "collector.toml", "run"],
                   {**base, **recorded("collector")}, port)
     port = free_port()
     theirs = Client("nvitop-exporter",
@@ -147,7 +148,7 @@ def measure(folder, record):
 def simulator_us(folder, name):
     """CPU a bare loop needs for the recorded calls, in microseconds; and how many calls they are."""
     env = {**os.environ, "NVML_SIM_SCENARIO": str(folder / "scenario.yaml")}
-    done = subprocess.run([RELEASE / "gpuledger-nvml-sim", "replay", folder / f"{name}.calls", "--library", LIBRARY, "--times", "5"],
+    done = subprocess.run([BUILT / "gpuledger-nvml-sim", "replay", folder / f"{name}.calls", "--library", LIBRARY, "--times", "5"],
                           env=env, capture_output=True, text=True, check=True)
     figures = dict(re.findall(r"(\w+)=(\d+)", done.stdout))
     return int(figures["calls_cpu_us"]), int(figures["calls"])
@@ -192,7 +193,7 @@ def check_totals(measured):
 
 
 def main():
-    subprocess.run(["cargo", "build", "--locked", "--release", "-p", "gpuledger-collector", "-p", "gpuledger-nvml-sim"], cwd=ROOT, check=True)
+    subprocess.run(["cargo", "build", "--locked", "--profile", "node", "-p", "gpuledger-collector", "-p", "gpuledger-nvml-sim"], cwd=ROOT, check=True)
     sleepers = [subprocess.Popen(["sleep", "3600"]) for _ in range(PROCESSES)]
     folder = Path(tempfile.mkdtemp(prefix="gpuledger-bench-"))
     try:
@@ -224,7 +225,7 @@ def report(folder, measured, recorded):
     ratio = f"{own[1] / own[0]:.1f}" if min(own) >= LEAST_CPU_US else "n/a"
     p99 = p99_ms(measured["metrics"])
     settings = f"gpus={GPUS} instances={GPUS * INSTANCES} processes={PROCESSES} seconds={measured['took_s']:.0f} period_s=1 cores={os.cpu_count()}"
-    print(f"bench-collector: settings: {settings}, release build, spool and file synced, both scraped every {SCRAPE_EVERY_S} s")
+    print(f"bench-collector: settings: {settings}, built as packaged, spool and file synced, both scraped every {SCRAPE_EVERY_S} s")
     print(f"RESULT bench-collector cpu_percent={cpu_percent:.2f} rss_mib={measured['rss_kib'][0] / 1024:.1f} cpu_ratio={ratio} "
           f"rss_ratio={measured['rss_kib'][1] / measured['rss_kib'][0]:.1f} cycle_p99_ms={'n/a' if p99 is None else f'{p99:g}'}")
 

@@ -10,10 +10,11 @@ TABLES = {
     "audit_pending": "SELECT p.kind, p.recorded_at_us, encode(p.body, 'escape') FROM audit_pending AS p WHERE p.fact_seq IS NOT NULL",
     "parked": "SELECT reason, detail, source, id, subject, at_us, received_at_us FROM parked",
     "telemetry_stream": "SELECT node, stream, ranges FROM telemetry_stream",
-    "telemetry_window": "SELECT node, stream, sequence, end_us, encode(body, 'escape') FROM telemetry_window",
-    "telemetry_hour": "SELECT node, gpu, placement_start, placement_size, owner, hour_us, sm_active_us, memory_byte_us, memory_bytes_max, "
-                      "energy_mj, covered_us, quality FROM telemetry_hour",
-    "node_alive": "SELECT node, hour_us, first_us, last_us FROM node_alive",
+    # How windows are divided into blocks depends on the batches; what is in them is compared by the export.
+    "telemetry_block": "SELECT hour_us, sum(windows), sum(rows), max(last_end_us) FROM telemetry_block GROUP BY hour_us",
+    "packed_hour": "SELECT hour_us, node, gpu, placement_start, placement_size, owner, sm_active_us, memory_byte_us, covered_us, unit_sm_active_us, "
+                   "unit_memory_byte_us, unit_memory_bytes_max, unit_energy_mj, unit_covered_us, quality::TEXT, encode(minutes, 'hex') FROM packed_hour",
+    "node_heard": "SELECT node, day_us, heard FROM node_heard",
     "usage_span": "SELECT * FROM usage_span",
     "allocation": "SELECT * FROM allocation",
     # The last revision stands; how many there were depends on the batches.
@@ -42,6 +43,11 @@ def reports(begin, clock):
     yield "findings", ["findings", "--format", "json"]
 
 
+def exported(ledger):
+    """All that was accepted; the order in which it was is not compared."""
+    return "\n".join(sorted(ledger.call("export", "events").splitlines()))
+
+
 def digest_of(text):
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -62,4 +68,7 @@ def differences(one, other, begin, clock):
         compared += 1
         if said != expected:
             wrong.append(f"{name}: digest {digest_of(said)}, undisturbed {digest_of(expected)}")
+    compared += 1
+    if exported(one) != exported(other):
+        wrong.append("export events: other events")
     return compared, wrong, counts

@@ -75,7 +75,9 @@ class Ledger:
         self.binary = binary
         self.url = last_line(call(LOCAL / "postgres.sh", "fresh-db"))
         self.psql = last_line(call(LOCAL / "postgres.sh", "psql"))
-        self.env = {"DATABASE_URL": self.url, "GPULEDGER_DATABASE_URL": self.url, "GPULEDGER_NOW": clock, **(extra or {})}
+        self.archive = STATE / "archive" / self.url.rsplit("/", 1)[-1].partition("?")[0]
+        self.env = {"DATABASE_URL": self.url, "GPULEDGER_DATABASE_URL": self.url, "GPULEDGER_NOW": clock,
+                    "GPULEDGER_ARCHIVE_URL": str(self.archive), **(extra or {})}
         self.call("migrate")
         self.call("apply", "-f", Path(__file__).with_name("objects.yaml"))
 
@@ -93,3 +95,4 @@ class Ledger:
     def drop(self):
         with contextlib.suppress(Failed):
             call(LOCAL / "postgres.sh", "drop-db", env=self.env)
+        shutil.rmtree(self.archive, ignore_errors=True)

@@ -12,7 +12,9 @@ const COMPOSITION: &str = "gpuledger";
 /// The tests may open any door.
 const TESTS: &str = "gpuledger-tests";
 /// A library that knows what only one room may know, and that room.
-const OWNERS: [(&str, &str, &str); 5] = [
+const OWNERS: [(&str, &str, &str); 7] = [
+    ("object_store", "gpuledger-archive", "only archive speaks to object stores"),
+    ("parquet", "gpuledger-archive", "only archive speaks Parquet"),
     ("sqlx", "gpuledger-storage", "only storage speaks SQL"),
     ("rdkafka", "gpuledger-messaging", "only messaging speaks Kafka"),
     ("actix-web", "gpuledger-api", "only api knows HTTP"),
@@ -21,13 +23,16 @@ const OWNERS: [(&str, &str, &str); 5] = [
 ];
 /// The simulator of NVML, met through its C interface alone; tests may use its parts.
 const SIMULATOR: &str = "gpuledger-nvml-sim";
+/// Reads the table of cases; for tests alone.
+const CASES: &str = "gpuledger-cases";
 /// All that `domain` may import: numbers, calendars and error types. No I/O, no serde, no async.
 const DOMAIN_MAY: [&str; 7] =
     ["chrono", "chrono-tz", "num-bigint", "num-rational", "num-traits", "rust_decimal", "thiserror"];
 /// What a node agent links: none of it may lead to the database.
-const ON_NODES: [&str; 6] = [
+const ON_NODES: [&str; 7] = [
     "gpuledger-collector",
     "gpuledger-domain",
+    "gpuledger-footprint",
     "gpuledger-messaging",
     "gpuledger-nvml",
     "gpuledger-telemetry",
@@ -35,7 +40,8 @@ const ON_NODES: [&str; 6] = [
 ];
 
 /// Packages with lints of their own: inside a room, for the calls into C, or from it, that the workspace's lints forbid.
-const OWN_LINTS: [&str; 3] = ["gpuledger-nvml", "gpuledger-nvml-sim", "gpuledger-topic-ids"];
+const OWN_LINTS: [&str; 4] =
+    ["gpuledger-footprint", "gpuledger-nvml", "gpuledger-nvml-sim", "gpuledger-topic-ids"];
 
 /// A package of the workspace, as far as the rules look.
 #[derive(Debug, Default)]
@@ -130,6 +136,9 @@ fn inner_rooms(house: &House, name: &str, room: &Room) -> Vec<String> {
     let mut found = Vec::new();
     if room.imports.contains(SIMULATOR) {
         found.push(format!("{name} imports {SIMULATOR}: it stands on the other side of the C interface"));
+    }
+    if room.imports.contains(CASES) {
+        found.push(format!("{name} imports {CASES}: the table of cases is for tests, and nothing that ships links it"));
     }
     for (import, inner) in room.all().filter_map(|i| house.get_key_value(i)) {
         let outer = house.iter().find(|(_, outer)| inner.within(outer));
@@ -284,6 +293,7 @@ fn small_house(changed: &str, more: &str) -> House {
     let rooms = [
         ("gpuledger-domain", room("crates/domain", &["chrono"])),
         ("gpuledger-wire", room("crates/wire", &["gpuledger-domain", "serde"])),
+        ("gpuledger-archive", room("crates/archive", &["gpuledger-domain", "object_store", "parquet"])),
         ("gpuledger-painter", room("crates/painter", &["gpuledger-domain", "num-rational"])),
         ("gpuledger-storage", room("crates/storage", &["gpuledger-wire", "sqlx"])),
         ("gpuledger-messaging", room("crates/messaging", &["gpuledger-wire", "gpuledger-ids", "rdkafka"])),
@@ -314,10 +324,13 @@ fn the_rules_accept_the_house_and_see_each_forbidden_arrow() {
         ("gpuledger-collector", "nvml-wrapper-sys"),
         ("gpuledger-collector", SIMULATOR),
         ("gpuledger-ledger", "gpuledger-nvml"),
+        ("gpuledger-ledger", CASES),
         ("gpuledger-messaging", "gpuledger-storage"),
         ("gpuledger-api", "gpuledger-ledger"),
         ("gpuledger-storage", "gpuledger-ledger"),
         ("gpuledger-ledger", "sqlx"),
+        ("gpuledger-ledger", "parquet"),
+        ("gpuledger-api", "object_store"),
         ("gpuledger", "rdkafka"),
         ("gpuledger-wire", "gpuledger-ids"),
         ("gpuledger-ledger", "actix-web"),

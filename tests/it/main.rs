@@ -1,6 +1,7 @@
 //! Integration tests.
 
 mod arrows;
+mod bounded;
 mod generate;
 mod painted;
 mod properties;

@@ -2,8 +2,9 @@
 //! that their comments work out.
 
 use gpuledger_domain::fact::{Fact, Settings};
+use gpuledger_domain::pool::Pools;
 use gpuledger_domain::time::{HOUR_US, Instant};
-use gpuledger_painter::paint;
+use gpuledger_painter::{Rules, paint};
 use gpuledger_wire::geometry::geometry;
 use gpuledger_wire::time::parse_time;
 use serde_json::Value;
@@ -49,7 +50,10 @@ fn balances_hold(path: &Path) -> usize {
         // A balance up to a horizon inside an hour is one of the whole hour as of then.
         let as_of = as_of.min(to);
         assert_eq!(from, from.floor(HOUR_US), "{}: begins inside an hour", path.display());
-        let painted = paint(&facts, &geometry(), &Settings::default(), as_of).totals();
+        let (geometry, pools) = (geometry(), Pools::new());
+        let rules =
+            Rules { geometry: &geometry, settings: Settings::default(), pools: &pools, measured: &[] };
+        let painted = paint(&facts, &rules, as_of).totals();
         let mut rows: BTreeMap<Row, (i128, i128)> = BTreeMap::new();
         for ((gpu, hour, account, tenant, _), (compute, memory)) in painted {
             let asked = args["gpu"].as_str().is_none_or(|id| id == gpu.as_str());

@@ -72,7 +72,8 @@ def is_named(word, text):
 
 def finding_differs(expected, actual):
     names = expected.get("names", [])
-    return (actual["kind"] != expected["kind"] or not is_named(expected["subject"], actual["subject"])
+    times = [key for key in ("since", "until") if key in expected]
+    return (any(expected[key] != actual[key] for key in times) or actual["kind"] != expected["kind"] or not is_named(expected["subject"], actual["subject"])
             or not all(is_named(name, json.dumps(actual)) for name in names))
 
 

@@ -14,7 +14,8 @@ pub struct Slicing {
 
 /// A device that cannot be cut.
 const WHOLE: Slicing = Slicing { compute: 1, memory: 1 };
-/// Every part that can do MIG and is not an A30: eight memory slices, seven of compute (MIG user guide, A100 to B200).
+/// Every data-centre part that can do MIG and is not an A30: eight memory slices, seven of compute (MIG user guide, A100 to B200). A board cut in
+/// another way must be in the table.
 const EIGHTHS: Slicing = Slicing { compute: 7, memory: 8 };
 
 /// The slices of a model, the same whether MIG is on or off. None: nobody can tell, because the model is in no table and its MIG mode
@@ -41,8 +42,9 @@ mod tests {
         let of = |model: &str, mode| slicing(model, mode, &geometry).map(|s| (s.compute, s.memory));
         assert_eq!(of("NVIDIA A30", Ok(MigMode::Off { turns_on: false })), Some((4, 4)));
         assert_eq!(of("NVIDIA H100 80GB HBM3", Err(Absent::Lost)), Some((7, 8)));
-        assert_eq!(of("NVIDIA B200", Ok(MigMode::Off { turns_on: false })), Some((7, 8)));
+        assert_eq!(of("NVIDIA B200", Ok(MigMode::Unsupported)), Some((7, 8)));
+        assert_eq!(of("NVIDIA B300 SXM6 AC", Ok(MigMode::Off { turns_on: false })), Some((7, 8)));
         assert_eq!(of("Tesla T4", Ok(MigMode::Unsupported)), Some((1, 1)));
-        assert_eq!(of("NVIDIA B200", Err(Absent::Lost)), None);
+        assert_eq!(of("NVIDIA B300 SXM6 AC", Err(Absent::Lost)), None);
     }
 }

@@ -1,13 +1,15 @@
 //! Facts from the database, as the rules see them.
 
 use crate::error::BooksError;
-use gpuledger_domain::fact::{Fact, FactBody};
+use gpuledger_domain::fact::{Fact, FactBody, State, UnitState};
 use gpuledger_domain::ids::{NodeId, Source};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::PgConnection;
 use gpuledger_storage::alive::{self, AliveInstant};
-use gpuledger_storage::facts::StoredFact;
+use gpuledger_storage::facts::{Indexed, NewInventory, StoredFact};
+use gpuledger_storage::index::kind;
 use gpuledger_wire::{Event, decode_structured};
+use sha2::{Digest, Sha256};
 
 /// Reads a stored fact back into the event it was.
 ///
@@ -39,6 +41,43 @@ pub async fn load_all(connection: &mut PgConnection) -> Result<Vec<Fact>, BooksE
 /// One of them cannot be read.
 pub fn decode(stored: &[StoredFact]) -> Result<Vec<Fact>, BooksError> {
     stored.iter().map(|fact| event_of(fact).map(|event| event.to_fact())).collect()
+}
+
+/// How an accepted event is found again; `fact` is what the rules see of it.
+pub fn indexed(fact: &Fact) -> Indexed {
+    let at = match &fact.body {
+        FactBody::Work(work) => work.end,
+        _ => fact.at,
+    };
+    let inventory = match &fact.body {
+        FactBody::Inventory(inventory) => Some(NewInventory {
+            // What it is made of says no more than the rules see, and equal hashes of one build mean equal content.
+            content: Sha256::digest(format!("{inventory:?}")).into(),
+            node: inventory.node.to_string(),
+            gpus: inventory.gpus.iter().map(|listed| listed.gpu.to_string()).collect(),
+        }),
+        _ => None,
+    };
+    Indexed { kind: kind_of(&fact.body), at_us: at.as_micros(), inventory }
+}
+
+fn kind_of(body: &FactBody) -> char {
+    match body {
+        FactBody::Inventory(_) => kind::INVENTORY,
+        FactBody::UnitState(UnitState { placement: None, state: State::Ok, .. }) => kind::OK,
+        FactBody::UnitState(_) => kind::STATE,
+        FactBody::ScrubStarted { .. } => kind::SCRUB_BEGIN,
+        FactBody::ScrubFinished { .. } => kind::SCRUB_END,
+        FactBody::NodeDecommissioned(_) | FactBody::GpuDecommissioned(_) => kind::DECOMMISSION,
+        FactBody::Granted(_) => kind::GRANT,
+        FactBody::Placed(_) => kind::PLACED,
+        FactBody::Released { .. } => kind::RELEASE,
+        FactBody::Transferred { .. } => kind::TRANSFER,
+        FactBody::AllocationState { .. } => kind::ALLOCATION_STATE,
+        FactBody::Snapshot { .. } => kind::SNAPSHOT,
+        FactBody::Work(_) => kind::WORK,
+        FactBody::NodeAlive(_) | FactBody::Other => kind::OTHER,
+    }
 }
 
 /// A collector was alive at the end of its window.

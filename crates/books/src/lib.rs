@@ -2,13 +2,17 @@
 //!
 //! Ledger, billing, API and command line all read through here, so that there is one way from rows to rules. Nothing here writes.
 
+pub mod closed;
 mod error;
 pub mod facts;
 pub mod findings;
+pub mod measured;
 pub mod objects;
+pub mod reconcile;
 pub mod scope;
 pub mod spans;
 mod terms;
+pub mod usage;
 pub mod usage_json;
 mod whereabouts;
 
@@ -18,11 +22,11 @@ pub use whereabouts::{grantors, whereabouts};
 
 use gpuledger_domain::attribution::Attribution;
 use gpuledger_domain::fact::Fact;
-use gpuledger_domain::rating::Period;
-use gpuledger_domain::time::{Instant, Window};
-use gpuledger_storage::{PgConnection, closes, state};
+use gpuledger_domain::measured::Rollup;
+use gpuledger_domain::time::Instant;
+use gpuledger_storage::hours::Filter;
+use gpuledger_storage::{PgConnection, state};
 use objects::Objects;
-use std::collections::BTreeMap;
 
 /// Everything that stands.
 #[derive(Clone, Debug)]
@@ -45,9 +49,24 @@ impl Books {
     pub async fn load(connection: &mut PgConnection) -> Result<Self, BooksError> {
         let facts = facts::load_all(connection).await?;
         let objects = objects::load(connection).await?;
-        let terms = Terms { skus: objects.sku_book(), ..Terms::default() };
+        let mut terms = Terms::of(&objects);
+        terms.measured = all_measured(connection, &terms, &facts).await?;
         let horizon = state::load(connection).await?.horizon_us.map(Instant::from_micros);
         Ok(Self { facts, objects, terms, horizon })
+    }
+
+    /// What attribution knew when the object with this `seq` was the last applied; what was measured is as it stands now.
+    ///
+    /// # Errors
+    /// The database, or a row that cannot be read.
+    pub async fn terms_at(
+        &self,
+        connection: &mut PgConnection,
+        objects_seq: i64,
+    ) -> Result<Terms, BooksError> {
+        let mut terms = Terms::of(&objects::load_until(connection, objects_seq).await?);
+        terms.measured = all_measured(connection, &terms, &self.facts).await?;
+        Ok(terms)
     }
 
     /// The ledger at `as_of`.
@@ -56,29 +75,15 @@ impl Books {
     }
 }
 
-/// Periods that are closed for every applied tenant, in the seller's zone, with when the last of them was: a fact of such a period changes
-/// nothing that is open any more.
-///
-/// # Errors
-/// The database.
-pub async fn closed_periods(
+/// What was measured, whenever, where pools divide by it.
+async fn all_measured(
     connection: &mut PgConnection,
-    objects: &Objects,
-) -> Result<Vec<(Window, Instant)>, BooksError> {
-    let zone = objects
-        .sellers
-        .values()
-        .find_map(|seller| seller.time_zone)
-        .map_or(chrono_tz::Tz::UTC, |zone| zone.0);
-    let mut by_period: BTreeMap<String, BTreeMap<String, i64>> = BTreeMap::new();
-    for close in closes::all(connection).await? {
-        // Closes come in their order, so the last of a tenant stays.
-        by_period.entry(close.period).or_default().insert(close.tenant, close.closed_at_us);
+    terms: &Terms,
+    facts: &[Fact],
+) -> Result<Vec<Rollup>, BooksError> {
+    let gpus: Vec<String> = terms.gpus_measured(facts).iter().map(ToString::to_string).collect();
+    if gpus.is_empty() {
+        return Ok(Vec::new());
     }
-    let closed = by_period.into_iter().filter_map(|(period, tenants)| {
-        let all = objects.tenants.keys().all(|tenant| tenants.contains_key(tenant));
-        let window = period.parse::<Period>().ok()?.window(zone).ok().filter(|_| all)?;
-        Some((window, Instant::from_micros(*tenants.values().max()?)))
-    });
-    Ok(closed.collect())
+    measured::load(connection, &Filter { gpus: Some(&gpus), from_us: i64::MIN, to_us: i64::MAX }).await
 }

@@ -3,10 +3,11 @@
 use crate::error::BooksError;
 use chrono_tz::Tz;
 use gpuledger_domain::ids::{SkuId, TenantId};
+use gpuledger_domain::pool::Pools;
 use gpuledger_domain::sku::SkuBook;
 use gpuledger_storage::PgConnection;
 use gpuledger_storage::objects::{ObjectVersion, all_versions};
-use gpuledger_wire::objects::{Customer, Matcher, Object, RateCard, Seller, Sku, Tenant};
+use gpuledger_wire::objects::{Customer, Matcher, Object, Pool, RateCard, Seller, Sku, Tenant};
 use std::collections::BTreeMap;
 
 /// All objects that stand.
@@ -20,6 +21,8 @@ pub struct Objects {
     pub tenants: BTreeMap<String, Tenant>,
     /// Priced kinds of units, by id.
     pub skus: BTreeMap<String, Sku>,
+    /// By what the time of shared or served units is divided, by id.
+    pub pools: BTreeMap<String, Pool>,
     /// Prices, in order of id and first instant; one that was applied again from the same instant stands as applied last.
     pub rate_cards: Vec<RateCard>,
 }
@@ -29,10 +32,18 @@ pub struct Objects {
 /// # Errors
 /// The database, or an object that cannot be read.
 pub async fn load(connection: &mut PgConnection) -> Result<Objects, BooksError> {
+    load_until(connection, i64::MAX).await
+}
+
+/// Loads what was applied up to the version with this `seq`, as it stood then.
+///
+/// # Errors
+/// The database, or an object that cannot be read.
+pub async fn load_until(connection: &mut PgConnection, seq: i64) -> Result<Objects, BooksError> {
     let mut objects = Objects::default();
     let mut cards = BTreeMap::new();
-    for version in all_versions(connection).await? {
-        objects.take(read(&version)?, &mut cards);
+    for version in all_versions(connection).await?.iter().filter(|version| version.seq <= seq) {
+        objects.take(read(version)?, &mut cards);
     }
     objects.rate_cards = cards.into_values().collect();
     Ok(objects)
@@ -53,12 +64,12 @@ impl Objects {
             Object::Customer(customer) => drop(self.customers.insert(id, customer)),
             Object::Tenant(tenant) => drop(self.tenants.insert(id, tenant)),
             Object::Sku(sku) => drop(self.skus.insert(id, sku)),
+            Object::Pool(pool) => drop(self.pools.insert(id, pool)),
             Object::RateCard(card) => drop(cards.insert((id, card.effective_from.get().as_micros()), card)),
             Object::Mapping(_)
             | Object::Commitment(_)
             | Object::Credit(_)
             | Object::Quota(_)
-            | Object::Pool(_)
             | Object::Residue(_)
             | Object::FleetCost(_) => {}
         }
@@ -69,6 +80,11 @@ impl Objects {
         let zones =
             self.tenants.iter().filter_map(|(id, tenant)| Some((TenantId::new(id), tenant.time_zone?.0)));
         zones.collect()
+    }
+
+    /// Pools as the rules see them. One that was applied later divides all time: a pool has no date of its own.
+    pub fn pools(&self) -> Pools {
+        self.pools.iter().map(|(id, pool)| (id.clone(), pool.rule())).collect()
     }
 
     /// Which id each foreign name stands for.

@@ -1,210 +1,167 @@
-//! The part of the books that a batch touches: everything that can change what stands on the GPUs of the nodes it speaks of.
+//! The part of the books that something new can change: what differs, from when on, and the facts that decide it.
+//!
+//! Nothing is read that lies before a floor but what is carried over it. What is new says where to look and from when on ([`News`]); then
+//! facts are read ([`reading`]), the ledger is looked at without and with what is new, and what differs is compared
+//! ([`gpuledger_domain::attribution::changes`]). Where it differs earlier than was read, or on more GPUs, more is read and compared again: what
+//! comes out is the same as if everything had been read. In the worst case it has been.
 
+mod carried;
+mod floors;
+mod follow;
+mod places;
+mod reading;
+mod snapshots;
+
+pub use carried::reach_of_all;
+pub use floors::floor_before;
+
+use crate::Terms;
 use crate::error::BooksError;
-use crate::facts::{decode, proof};
-use gpuledger_domain::fact::{Fact, FactBody, Placed, PlacedOf, Runtime};
-use gpuledger_domain::ids::GpuId;
-use gpuledger_storage::facts::StoredFact;
-use gpuledger_storage::{PgConnection, alive};
+use gpuledger_domain::attribution::{Changes, Look};
+use gpuledger_domain::fact::{Fact, FactBody};
+use gpuledger_domain::ids::{AllocationId, GpuId, NodeId};
+use gpuledger_domain::time::Instant;
+use gpuledger_storage::PgConnection;
+use gpuledger_storage::reach::ReachRow;
+use reading::Reading;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Facts enough to attribute `gpus`, and what they name.
-#[derive(Clone, Debug, Default)]
-pub struct Scope {
-    /// GPUs that the seeds can change: those they name, and all others on the same nodes (proof of life).
-    pub gpus: BTreeSet<GpuId>,
-    /// Allocations known whole here: none of their units stands beyond `gpus`.
-    pub allocations: BTreeSet<String>,
-    /// All facts about any of it.
-    pub facts: Vec<Fact>,
-    /// Every subject that was asked for: what a batch must hold locked.
-    pub subjects: BTreeSet<String>,
+/// What was not there when the ledger was settled last.
+#[derive(Clone, Debug)]
+pub struct News {
+    /// Facts that may act otherwise now than before, by their order of acceptance.
+    pub facts: BTreeMap<i64, Fact>,
+    /// Those of them that were not accepted then.
+    pub unsettled: BTreeSet<i64>,
+    /// Nodes that telemetry came from, each with the earliest instant it proves.
+    pub heard: BTreeMap<NodeId, Instant>,
+    /// GPUs to look at whatever came, each from when on.
+    pub gpus: BTreeMap<GpuId, Instant>,
+    /// Allocations to look at whatever came.
+    pub allocations: BTreeSet<AllocationId>,
+    /// From when on hours begin to be posted: whatever differs is painted from there on at the latest.
+    pub due: Option<Instant>,
+    /// The horizon then.
+    pub before: Instant,
+    /// The horizon now, not earlier.
+    pub now: Instant,
 }
 
-/// Gathers the scope of `seeds` (subjects of facts).
-///
-/// What is painted are the GPUs the seeds lead to and all others ever on the same nodes, whose proof of life may have changed. What is
-/// read is wider: every node a painted GPU was ever on, every GPU there, and all facts of the allocations on those, because each of them
-/// may prove that a node lived.
+impl News {
+    /// Facts just accepted, of which those act that the horizon has reached.
+    pub fn of_batch(accepted: BTreeMap<i64, Fact>, horizon: Instant) -> Self {
+        let mut facts = accepted;
+        facts.retain(|_, fact| fact.at <= horizon);
+        let unsettled = facts.keys().copied().collect();
+        Self {
+            facts,
+            unsettled,
+            heard: BTreeMap::new(),
+            gpus: BTreeMap::new(),
+            allocations: BTreeSet::new(),
+            due: None,
+            before: horizon,
+            now: horizon,
+        }
+    }
+}
+
+impl News {
+    /// From when on a GPU is painted that differs from `at` on.
+    fn floor(&self, at: Instant) -> Instant {
+        self.due.unwrap_or(Instant::MAX).min(floor_before(at))
+    }
+}
+
+/// What is to be settled anew.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// What differs.
+    pub changes: Changes,
+    /// From when on each GPU that differs is painted: a full hour before anything differs.
+    pub floors: BTreeMap<GpuId, Instant>,
+    /// Everything that acts there, from the floors on.
+    pub facts: Vec<Fact>,
+    /// Subjects whose reach stands anew, with their rows.
+    pub reach: BTreeMap<String, Vec<ReachRow>>,
+    /// Allocations that snapshots among the news name, with the latest of those.
+    pub named: BTreeMap<String, Instant>,
+    /// Every subject that was asked for: what a batch must hold locked.
+    pub subjects: BTreeSet<String>,
+    /// How reading went.
+    pub effort: Effort,
+}
+
+/// How much was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effort {
+    /// How often more had to be read, because something differed earlier or elsewhere than was expected.
+    pub lowered: u32,
+    /// Facts that were read.
+    pub facts: usize,
+}
+
+/// Gathers what `news` can change.
 ///
 /// # Errors
 /// The database, or a fact that cannot be read.
-pub async fn gather(connection: &mut PgConnection, seeds: &BTreeSet<String>) -> Result<Scope, BooksError> {
-    let mut gathering =
-        Gathering { connection, stored: BTreeMap::new(), facts: BTreeMap::new(), asked: BTreeSet::new() };
-    gathering.fetch(widened(seeds)).await?;
-    gathering.follow_allocations().await?;
-    let seeded = seeds.iter().filter(|subject| subject.starts_with("gpu:")).cloned();
-    let touched: BTreeSet<String> = gathering.names().gpus.into_iter().chain(seeded).collect();
-    let (_, neighbours) = gathering.follow_nodes(&touched).await?;
-    let painted: BTreeSet<String> = touched.into_iter().chain(neighbours).collect();
-    let (nodes, around) = gathering.follow_nodes(&painted).await?;
-    gathering.fetch(around).await?;
-    gathering.follow_allocations().await?;
-    gathering.finish(painted, &nodes).await
-}
-
-/// A snapshot may end any grant of its source.
-fn widened(seeds: &BTreeSet<String>) -> BTreeSet<String> {
-    let mut wide = seeds.clone();
-    for seed in seeds {
-        wide.extend(seed.strip_prefix("snapshot:").map(|source| format!("source-grants:{source}")));
-    }
-    wide
-}
-
-struct Gathering<'c> {
-    connection: &'c mut PgConnection,
-    stored: BTreeMap<i64, StoredFact>,
-    facts: BTreeMap<i64, Fact>,
-    asked: BTreeSet<String>,
-}
-
-/// What facts name, as subjects.
-#[derive(Default)]
-struct Names {
-    gpus: BTreeSet<String>,
-    allocations: BTreeSet<String>,
-    runtimes: BTreeSet<String>,
-    snapshots: BTreeSet<String>,
-}
-
-impl Gathering<'_> {
-    async fn fetch(&mut self, subjects: BTreeSet<String>) -> Result<(), BooksError> {
-        let new: Vec<String> = subjects.into_iter().filter(|subject| !self.asked.contains(subject)).collect();
-        if new.is_empty() {
-            return Ok(());
+pub async fn gather(connection: &mut PgConnection, terms: &Terms, news: &News) -> Result<Scope, BooksError> {
+    let mut reading = Reading::new(connection, terms.settings, news.now);
+    reading.take(&news.facts);
+    reading.follow_news(news, terms).await?;
+    let mut floors = floors::first(&reading, news);
+    let mut effort = Effort::default();
+    loop {
+        reading.read_around(&floors, &news.heard).await?;
+        let facts = reading.facts();
+        let changes = terms.changes(
+            Look {
+                facts: facts.iter().filter(|fact| fact.is_settled(news)).map(|fact| fact.fact).collect(),
+                as_of: news.before,
+            },
+            Look { facts: facts.iter().map(|fact| fact.fact).collect(), as_of: news.now },
+        );
+        if !floors::lower(&mut floors, &changes, news, &reading) {
+            effort.facts = facts.len();
+            let floors = changes.gpus.iter().map(|(gpu, at)| (gpu.clone(), news.floor(*at))).collect();
+            let (reach, named) = (reading.reach(news), snapshots::named(news));
+            let (facts, subjects) = reading.finish();
+            return Ok(Scope { changes, floors, facts, reach, named, subjects, effort });
         }
-        let found = gpuledger_storage::facts::load_by_subjects(self.connection, &new).await?;
-        let found: Vec<StoredFact> =
-            found.into_iter().filter(|fact| !self.stored.contains_key(&fact.seq)).collect();
-        let decoded = decode(&found)?;
-        self.facts.extend(found.iter().map(|fact| fact.seq).zip(decoded));
-        self.stored.extend(found.into_iter().map(|fact| (fact.seq, fact)));
-        self.asked.extend(new);
-        Ok(())
-    }
-
-    /// Grants lead to their other facts, jobs and pods to placements, placements to more grants, sources to snapshots: until nothing new
-    /// is named.
-    async fn follow_allocations(&mut self) -> Result<(), BooksError> {
-        loop {
-            let asked = self.asked.len();
-            let names = self.names();
-            let more = names.allocations.into_iter().chain(names.runtimes).chain(names.snapshots);
-            self.fetch(more.collect()).await?;
-            if self.asked.len() == asked {
-                return Ok(());
-            }
-        }
-    }
-
-    /// The nodes that `gpus` were ever on, and all GPUs ever on those.
-    async fn follow_nodes(
-        &mut self,
-        gpus: &BTreeSet<String>,
-    ) -> Result<(BTreeSet<String>, BTreeSet<String>), BooksError> {
-        self.fetch(gpus.clone()).await?;
-        let nodes = self.nodes_of(gpus);
-        self.fetch(nodes.clone()).await?;
-        let on_them = self.gpus_on(&nodes);
-        Ok((nodes, on_them))
-    }
-
-    fn names(&self) -> Names {
-        let mut names = Names::default();
-        for fact in self.facts.values() {
-            names.read(fact);
-        }
-        names
-    }
-
-    fn nodes_of(&self, gpus: &BTreeSet<String>) -> BTreeSet<String> {
-        let inventories = self.facts.values().filter_map(|fact| match &fact.body {
-            FactBody::Inventory(inventory) => Some(inventory),
-            _ => None,
-        });
-        let listing = inventories.filter(|i| i.gpus.iter().any(|g| gpus.contains(&format!("gpu:{}", g.gpu))));
-        listing.map(|inventory| format!("node:{}", inventory.node)).collect()
-    }
-
-    fn gpus_on(&self, nodes: &BTreeSet<String>) -> BTreeSet<String> {
-        let mut gpus = BTreeSet::new();
-        for fact in self.facts.values() {
-            if let FactBody::Inventory(inventory) = &fact.body
-                && nodes.contains(&format!("node:{}", inventory.node))
-            {
-                gpus.extend(inventory.gpus.iter().map(|g| format!("gpu:{}", g.gpu)));
-            }
-        }
-        gpus
-    }
-
-    /// Allocations with a unit on a GPU that is not painted: what is known here of their ends is not all there is.
-    fn allocations_beyond(&self, painted: &BTreeSet<String>) -> BTreeSet<String> {
-        let mut beyond = BTreeSet::new();
-        for fact in self.facts.values() {
-            let mut names = Names::default();
-            names.read(fact);
-            if matches!(fact.body, FactBody::Granted(_) | FactBody::Placed(_))
-                && !names.gpus.is_subset(painted)
-            {
-                beyond.extend(
-                    names.allocations.iter().filter_map(|a| a.strip_prefix("alloc:")).map(str::to_owned),
-                );
-            }
-        }
-        beyond
-    }
-
-    async fn finish(self, gpus: BTreeSet<String>, nodes: &BTreeSet<String>) -> Result<Scope, BooksError> {
-        let nodes: Vec<String> =
-            nodes.iter().filter_map(|node| node.strip_prefix("node:")).map(str::to_owned).collect();
-        let alive = alive::load(self.connection, &nodes).await?;
-        let strip = |subjects: &BTreeSet<String>, prefix: &str| -> BTreeSet<String> {
-            subjects.iter().filter_map(|s| s.strip_prefix(prefix)).map(str::to_owned).collect()
-        };
-        let elsewhere = self.allocations_beyond(&gpus);
-        Ok(Scope {
-            gpus: strip(&gpus, "gpu:").iter().map(|gpu| GpuId::new(gpu)).collect(),
-            allocations: strip(&self.asked, "alloc:").difference(&elsewhere).cloned().collect(),
-            facts: self.facts.into_values().chain(alive.iter().map(proof)).collect(),
-            subjects: self.asked,
-        })
+        effort.lowered += 1;
     }
 }
 
-impl Names {
-    fn read(&mut self, fact: &Fact) {
-        self.gpus.extend(fact.body.gpus().into_iter().map(|gpu| format!("gpu:{gpu}")));
-        match &fact.body {
-            FactBody::Granted(grant) => {
-                self.allocations.insert(format!("alloc:{}", grant.allocation));
-                self.snapshots.insert(format!("snapshot:{}", fact.source));
-                self.runtime(&grant.runtime);
-            }
-            FactBody::Placed(Placed { of: PlacedOf::Runtime(runtime), .. }) => self.runtime(runtime),
-            FactBody::Placed(Placed { of: PlacedOf::Allocation(allocation), .. })
-            | FactBody::AllocationState { allocation, .. }
-            | FactBody::Transferred { allocation, .. }
-            | FactBody::Released { allocation, .. } => {
-                self.allocations.insert(format!("alloc:{allocation}"));
-            }
-            FactBody::Inventory(_)
-            | FactBody::UnitState(_)
-            | FactBody::ScrubStarted { .. }
-            | FactBody::ScrubFinished { .. }
-            | FactBody::GpuDecommissioned(_)
-            | FactBody::NodeDecommissioned(_)
-            | FactBody::NodeAlive(_)
-            | FactBody::Snapshot { .. }
-            | FactBody::Work(_)
-            | FactBody::Other => {}
-        }
-    }
+/// Reads what paints these GPUs from their floors on, full hours, where nothing is new.
+///
+/// # Errors
+/// The database, or a fact that cannot be read.
+pub async fn standing(
+    connection: &mut PgConnection,
+    terms: &Terms,
+    floors: &BTreeMap<GpuId, Instant>,
+    now: Instant,
+) -> Result<Vec<Fact>, BooksError> {
+    let mut reading = Reading::new(connection, terms.settings, now);
+    reading.read_around(floors, &BTreeMap::new()).await?;
+    Ok(reading.finish().0)
+}
 
-    fn runtime(&mut self, runtime: &Runtime) {
-        self.runtimes.extend(runtime.slurm_job.as_ref().map(|job| format!("job:{job}")));
-        self.runtimes.extend(runtime.pod_uid.as_ref().map(|pod| format!("pod:{pod}")));
+/// A fact as it was read.
+#[derive(Clone, Copy)]
+struct Known<'r> {
+    /// None: a proof of life by telemetry.
+    seq: Option<i64>,
+    fact: &'r Fact,
+}
+
+impl Known<'_> {
+    /// Whether the ledger was settled with it.
+    fn is_settled(&self, news: &News) -> bool {
+        match (self.seq, &self.fact.body) {
+            (Some(seq), _) => !news.unsettled.contains(&seq),
+            (None, FactBody::NodeAlive(node)) => news.heard.get(node).is_none_or(|from| self.fact.at < *from),
+            (None, _) => true,
+        }
     }
 }

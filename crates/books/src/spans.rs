@@ -1,11 +1,11 @@
 //! The read model of usage: spans as rows and back. What the API answers from, under row security.
 
 use crate::error::BooksError;
-use gpuledger_domain::fact::Class;
+use gpuledger_domain::fact::{Class, Runtime};
 use gpuledger_domain::ids::{AllocationId, GpuId, NodeId, ProjectId, SkuId, TenantId};
 use gpuledger_domain::share::Share;
 use gpuledger_domain::time::{Instant, Window};
-use gpuledger_domain::usage::{SpanPlace, Split, UsageSpan};
+use gpuledger_domain::usage::{SpanPlace, Split, Telling, UsageSpan};
 use gpuledger_storage::PgConnection;
 use gpuledger_storage::spans::{SpanFilter, SpanRow, load_spans};
 
@@ -45,6 +45,12 @@ pub fn row_of(span: &UsageSpan) -> SpanRow {
         weight: span.weight.to_string(),
         held: span.held,
         state: span.state.clone(),
+        memory_start: place.map(|p| i16::from(p.memory_start)),
+        slurm_job: span.telling.runtime.slurm_job.clone(),
+        pod_uid: span.telling.runtime.pod_uid.clone(),
+        before_us: i32::try_from(span.telling.before_us).unwrap_or(i32::MAX),
+        after_us: i32::try_from(span.telling.after_us).unwrap_or(i32::MAX),
+        alone: span.telling.alone,
     }
 }
 
@@ -66,6 +72,7 @@ fn parse(row: &SpanRow) -> Option<UsageSpan> {
         (Some(gpu), Some(node)) => Some(SpanPlace {
             gpu: GpuId::new(gpu),
             node: NodeId::new(node),
+            memory_start: slices(row.memory_start)?,
             compute_slices: slices(row.compute_slices)?,
             memory_slices: slices(row.memory_slices)?,
             gpu_compute_slices: slices(row.gpu_compute_slices)?,
@@ -95,5 +102,11 @@ fn parse(row: &SpanRow) -> Option<UsageSpan> {
         split,
         held: row.held,
         state: row.state.clone(),
+        telling: Telling {
+            runtime: Runtime { slurm_job: row.slurm_job.clone(), pod_uid: row.pod_uid.clone() },
+            alone: row.alone,
+            before_us: u32::try_from(row.before_us).ok()?,
+            after_us: u32::try_from(row.after_us).ok()?,
+        },
     })
 }

@@ -1,14 +1,17 @@
 //! Terms: what attribution knows besides the facts.
 
-use gpuledger_domain::attribution::{Attribution, Context, attribute, attribute_gpus};
-use gpuledger_domain::fact::{Fact, Settings};
+use crate::objects::Objects;
+use gpuledger_domain::attribution::{
+    Attribution, Changes, Context, Look, attribute, attribute_from, attribute_gpus, changes,
+};
+use gpuledger_domain::fact::{Fact, FactBody, PlacedOf, Settings};
 use gpuledger_domain::geometry::Geometry;
-use gpuledger_domain::ids::GpuId;
+use gpuledger_domain::ids::{AllocationId, GpuId};
 use gpuledger_domain::measured::Rollup;
-use gpuledger_domain::pool::Pools;
+use gpuledger_domain::pool::{Policy, Pools};
 use gpuledger_domain::sku::SkuBook;
 use gpuledger_domain::time::Instant;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Geometry, names of products and times of silence.
 #[derive(Clone, Debug)]
@@ -38,6 +41,37 @@ impl Default for Terms {
 }
 
 impl Terms {
+    /// What the objects say; no measured time yet.
+    pub fn of(objects: &Objects) -> Self {
+        Self { skus: objects.sku_book(), pools: objects.pools(), ..Self::default() }
+    }
+
+    /// The GPUs whose measured time these facts need: those of grants in measured pools, and where `allocation.placed` may have put them.
+    pub fn gpus_measured(&self, facts: &[Fact]) -> BTreeSet<GpuId> {
+        let is_measured =
+            |pool: &str| self.pools.get(pool).is_some_and(|pool| pool.policy == Policy::Measured);
+        let mut allocations: BTreeSet<&AllocationId> = BTreeSet::new();
+        let mut gpus = BTreeSet::new();
+        for fact in facts {
+            if let FactBody::Granted(grant) = &fact.body
+                && grant.pool.as_deref().is_some_and(is_measured)
+            {
+                allocations.insert(&grant.allocation);
+                gpus.extend(fact.body.gpus().into_iter().cloned());
+            }
+        }
+        for fact in facts.iter().filter(|_| !allocations.is_empty()) {
+            if let FactBody::Placed(placed) = &fact.body {
+                let concerned = match &placed.of {
+                    PlacedOf::Allocation(allocation) => allocations.contains(allocation),
+                    PlacedOf::Runtime(_) => true,
+                };
+                gpus.extend(fact.body.gpus().into_iter().filter(|_| concerned).cloned());
+            }
+        }
+        gpus
+    }
+
     /// The ledger at `as_of`.
     pub fn attribute(&self, facts: &[Fact], as_of: Instant) -> Attribution {
         attribute(facts, &self.context(), as_of)
@@ -46,6 +80,21 @@ impl Terms {
     /// The ledger at `as_of`, of these GPUs only.
     pub fn attribute_gpus(&self, facts: &[Fact], as_of: Instant, gpus: &BTreeSet<GpuId>) -> Attribution {
         attribute_gpus(facts, &self.context(), as_of, Some(gpus))
+    }
+
+    /// The ledger at `as_of`, of each of these GPUs from its floor on.
+    pub fn attribute_from(
+        &self,
+        facts: &[Fact],
+        as_of: Instant,
+        floors: &BTreeMap<GpuId, Instant>,
+    ) -> Attribution {
+        attribute_from(facts, &self.context(), as_of, floors)
+    }
+
+    /// What differs between two looks at the ledger.
+    pub fn changes(&self, before: Look<'_>, after: Look<'_>) -> Changes {
+        changes(before, after, &self.context())
     }
 
     fn context(&self) -> Context<'_> {

@@ -5,6 +5,20 @@ use gpuledger_domain::share::Share;
 use gpuledger_domain::time::Instant;
 use serde_json::{Map, Value, json};
 
+/// The members of a row behind its group keys, in the order in which tables show them.
+pub const QUANTITIES: [&str; 10] = [
+    "allocated_us",
+    "unit_seconds",
+    "gpu_seconds",
+    "compute_slice_us",
+    "memory_slice_us",
+    "sm_active_us",
+    "quality",
+    "covered_us",
+    "memory_byte_us",
+    "energy_mj",
+];
+
 /// Microseconds in a second, as the scale of `…_seconds` members.
 const SCALE: i128 = 1_000_000;
 /// Decimals of a figure that has no finite decimal form.
@@ -24,11 +38,15 @@ pub fn usage_row_json(keys: &[GroupKey], row: &UsageRow) -> Value {
         keys.iter().map(GroupKey::name).zip(row.keys.iter().map(|key| json!(key))).collect();
     members.insert("allocated_us".into(), text(row.allocated_us));
     members.insert("unit_seconds".into(), Value::String(seconds_text(Share::from_integer(row.billed_us))));
-    members.insert("gpu_seconds".into(), Value::String(seconds_text(row.gpu_us)));
+    members
+        .insert("gpu_seconds".into(), row.gpu_us.map_or(Value::Null, |us| Value::String(seconds_text(us))));
     members.insert("compute_slice_us".into(), row.compute_slice_us.map_or(Value::Null, text));
     members.insert("memory_slice_us".into(), row.memory_slice_us.map_or(Value::Null, text));
-    members.insert("sm_active_us".into(), Value::Null);
-    members.insert("quality".into(), Value::String("allocation_only".into()));
+    members.insert("sm_active_us".into(), row.measured.sm_active_us.map_or(Value::Null, text));
+    members.insert("quality".into(), Value::String(row.quality.clone()));
+    members.insert("covered_us".into(), text(row.measured.covered_us));
+    members.insert("memory_byte_us".into(), row.measured.memory_byte_us.map_or(Value::Null, text));
+    members.insert("energy_mj".into(), row.measured.energy_mj.map_or(Value::Null, text));
     Value::Object(members)
 }
 
@@ -82,6 +100,7 @@ fn rounded(sign: &str, whole: u128, fraction: &str, up: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gpuledger_domain::measured::Amounts;
 
     fn ratio(numerator: i128, denominator: i128) -> Share {
         Share::new(numerator, denominator)
@@ -113,9 +132,11 @@ mod tests {
             keys: vec![Some("acme".into()), None],
             allocated_us: 7_200_000_000,
             billed_us: 1_800_000_000,
-            gpu_us: ratio(3_600_000_000, 7),
+            gpu_us: Some(ratio(3_600_000_000, 7)),
             compute_slice_us: Some(5_400_000_000),
             memory_slice_us: None,
+            measured: Amounts { sm_active_us: Some(0), covered_us: 60_000_000, ..Amounts::default() },
+            quality: "interval_mean".into(),
         };
         let keys = [GroupKey::Tenant, GroupKey::Label("team".into())];
         let at = |micros| Instant::from_micros(micros);
@@ -125,9 +146,13 @@ mod tests {
             "rows": [{
                 "tenant": "acme", "label.team": null, "allocated_us": "7200000000", "unit_seconds": "1800",
                 "gpu_seconds": "514.285714286", "compute_slice_us": "5400000000", "memory_slice_us": null,
-                "sm_active_us": null, "quality": "allocation_only",
+                "sm_active_us": "0", "quality": "interval_mean", "covered_us": "60000000", "memory_byte_us": null,
+                "energy_mj": null,
             }],
         });
         assert_eq!(report, expected);
+        let members: Vec<&String> = report["rows"][0].as_object().unwrap().keys().collect();
+        assert_eq!(members.len(), keys.len() + QUANTITIES.len());
+        assert!(QUANTITIES.iter().all(|name| members.iter().any(|member| member == name)));
     }
 }

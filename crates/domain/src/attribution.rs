@@ -1,27 +1,31 @@
 //! Attribution: from facts to who held which slice of which GPU, when (rules ).
 //!
 //! [`attribute`] reads top down: facts in the order of A-18, devices and their capacity, allocations and their units, proof of life,
-//! ends of holds, then one sweep over each GPU. It is a function of the facts, the geometry, the settings and the horizon, and of
+//! ends of holds, one sweep over each GPU, and what pools make of it. It is a function of the facts, the geometry, the settings and the horizon, and of
 //! nothing else: the order in which facts are given, and how often, changes nothing.
 
 mod allocations;
+mod circumstances;
 mod devices;
 mod ends;
 mod free;
 mod life;
 mod order;
 mod paint;
+mod pools;
+mod profiles;
 mod spans;
 mod states;
 mod timeline;
 mod units;
 
+pub use circumstances::{Changes, Look, changes};
 pub use timeline::{GpuTimeline, Holder, Piece, Segment};
 
 use crate::fact::{Fact, Settings};
 use crate::finding::{Finding, Findings};
 use crate::geometry::Geometry;
-use crate::ids::GpuId;
+use crate::ids::{GpuId, NodeId};
 use crate::measured::Rollup;
 use crate::pool::Pools;
 use crate::sku::SkuBook;
@@ -55,6 +59,8 @@ pub struct Attribution {
     pub allocations: Vec<AllocationView>,
     /// What a person should look at.
     pub findings: Vec<Finding>,
+    /// The last proof of life of each node that has capacity at the horizon.
+    pub heard: BTreeMap<NodeId, Instant>,
 }
 
 /// Attributes the GPU-time of all GPUs in `facts` up to `as_of`. Facts later than `as_of` do not act yet.
@@ -70,29 +76,92 @@ pub fn attribute_gpus(
     as_of: Instant,
     only: Option<&BTreeSet<GpuId>>,
 ) -> Attribution {
-    let facts = order::acting(facts, as_of);
     let mut findings = Findings::default();
-    let devices = devices::Devices::new(&facts, as_of);
-    let mut allocations = allocations::resolve(&facts, &devices, context, as_of, &mut findings);
-    let life = life::Life::new(&facts, &devices, &allocations, context.settings, as_of);
-    ends::settle(&mut allocations, &devices, &life, as_of, &mut findings);
-    let states = states::Scopes::new(&facts, as_of);
-    let mut gpus = BTreeMap::new();
-    for (gpu, device) in devices.iter() {
-        if only.is_none_or(|wanted| wanted.contains(gpu)) {
-            let scene = paint::Scene {
-                gpu,
-                device,
-                allocations: &allocations,
-                life: &life,
-                states: &states,
-                context,
-                as_of,
-            };
-            gpus.insert(gpu.clone(), paint::paint(&scene, as_of, &mut findings));
-        }
+    let world = World::new(facts.iter().collect(), context, as_of, &mut findings);
+    let floor = |gpu: &GpuId| only.is_none_or(|wanted| wanted.contains(gpu)).then_some(Instant::MIN);
+    world.attribute(&floor, findings)
+}
+
+/// Like [`attribute_gpus`], painting each GPU of `floors` from its floor on, a full UTC hour, and no other. What stands from there on is
+/// the same as in the whole ledger but for spans that begin at a floor: they may have begun before it.
+pub fn attribute_from(
+    facts: &[Fact],
+    context: &Context<'_>,
+    as_of: Instant,
+    floors: &BTreeMap<GpuId, Instant>,
+) -> Attribution {
+    let mut findings = Findings::default();
+    let world = World::new(facts.iter().collect(), context, as_of, &mut findings);
+    world.attribute(&|gpu: &GpuId| floors.get(gpu).copied(), findings)
+}
+
+/// Everything that painting rests on.
+struct World<'a> {
+    facts: Vec<&'a Fact>,
+    context: &'a Context<'a>,
+    as_of: Instant,
+    devices: devices::Devices<'a>,
+    allocations: Vec<allocations::Allocation<'a>>,
+    life: life::Life<'a>,
+    states: states::Scopes,
+}
+
+impl<'a> World<'a> {
+    fn new(facts: Vec<&'a Fact>, context: &'a Context<'a>, as_of: Instant, findings: &mut Findings) -> Self {
+        let facts = order::acting(facts, as_of);
+        let devices = devices::Devices::new(&facts, as_of);
+        profiles::note_unknown(&devices, context.geometry, findings);
+        let mut allocations = allocations::resolve(&facts, &devices, context, as_of, findings);
+        let life = life::Life::new(&facts, &devices, &allocations, context.settings, as_of);
+        ends::settle(&mut allocations, &devices, &life, as_of, findings);
+        let states = states::Scopes::new(&facts, as_of);
+        Self { facts, context, as_of, devices, allocations, life, states }
     }
-    let spans = spans::collect(&gpus, &allocations);
-    let views = allocations.iter().map(|a| a.view(&states)).collect();
-    Attribution { gpus, spans, allocations: views, findings: findings.into_vec() }
+
+    fn scene<'s>(
+        &'s self,
+        gpu: &'s GpuId,
+        device: &'s devices::Device<'a>,
+        allocations: &'s [&'s allocations::Allocation<'a>],
+    ) -> paint::Scene<'s, 'a> {
+        let Self { life, states, context, as_of, .. } = self;
+        paint::Scene { gpu, device, allocations, life, states, context, as_of: *as_of }
+    }
+
+    /// Allocations by the GPUs they have units on.
+    fn allocations_by_gpu(&self) -> BTreeMap<&GpuId, Vec<&allocations::Allocation<'a>>> {
+        let mut by_gpu: BTreeMap<&GpuId, Vec<&allocations::Allocation<'a>>> = BTreeMap::new();
+        for allocation in &self.allocations {
+            for gpu in allocation.gpus() {
+                by_gpu.entry(gpu).or_default().push(allocation);
+            }
+        }
+        by_gpu
+    }
+
+    /// Paints the GPUs that have a floor, from it on.
+    fn attribute(&self, floor: &dyn Fn(&GpuId) -> Option<Instant>, mut findings: Findings) -> Attribution {
+        let mut pooling = pools::Pooling::new(&self.facts, &self.allocations, self.context);
+        let by_gpu = self.allocations_by_gpu();
+        let mut gpus = BTreeMap::new();
+        for (gpu, device) in self.devices.iter() {
+            if let Some(from) = floor(gpu) {
+                let here = by_gpu.get(gpu).map(Vec::as_slice).unwrap_or_default();
+                let timeline = paint::paint(&self.scene(gpu, device, here), from, self.as_of, &mut findings);
+                gpus.insert(gpu.clone(), pooling.divide(gpu, timeline));
+            }
+        }
+        let spans = spans::collect(&gpus, &self.allocations, &mut pooling);
+        let views = self.allocations.iter().map(|a| a.view(&self.states)).collect();
+        let findings = findings.into_vec();
+        Attribution { gpus, spans, allocations: views, findings, heard: self.heard() }
+    }
+
+    fn heard(&self) -> BTreeMap<NodeId, Instant> {
+        let nodes = self.devices.iter().filter_map(|(_, device)| {
+            let node = device.seen(self.as_of)?.node;
+            Some((node.clone(), self.life.last_proof(node)?)).filter(|_| device.is_there(node, self.as_of))
+        });
+        nodes.collect()
+    }
 }

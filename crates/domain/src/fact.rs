@@ -134,7 +134,7 @@ pub struct Inventory {
 }
 
 /// One GPU as an inventory lists it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct InventoryGpu {
     /// Which.
     pub gpu: GpuId,
@@ -151,7 +151,7 @@ pub struct InventoryGpu {
 }
 
 /// A MIG instance of an inventory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instance {
     /// The vendor's MIG UUID, which comes back for later instances.
     pub uuid: String,

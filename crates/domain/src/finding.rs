@@ -54,14 +54,28 @@ pub enum Kind {
     Contested,
     /// Not where the inventory says, or more devices than granted.
     PlacementMismatch,
+    /// A MIG profile, or a model that can be cut, in no table of geometry.
+    UnknownProfile,
     /// Shares over 1 in all.
     Oversubscribed,
     /// Running on a node nobody heard of for longer than the observation gap.
     Unconfirmed,
     /// A node silent for longer than the lease.
     LostNode,
-    /// Telemetry sequences that never came.
+    /// Telemetry that never came, or could not be read.
     Gap,
+    /// Dated after it was received, or windows of one unit that overlap.
+    ClockSkew,
+    /// Allocator and node disagree who is there.
+    OwnerMismatch,
+    /// Use of a unit that no allocation holds.
+    Unattributed,
+    /// A process of another job or pod on a unit that is held alone.
+    ForeignProcess,
+    /// A process of an allocation that was released.
+    HeldAfterRelease,
+    /// Held, measured, and not used.
+    IdleAllocation,
     /// Used, and no rate card has a price.
     Unpriced,
 }
@@ -83,10 +97,17 @@ impl Kind {
             Self::EndBeforeStart => "end_before_start",
             Self::Contested => "contested",
             Self::PlacementMismatch => "placement_mismatch",
+            Self::UnknownProfile => "unknown_profile",
             Self::Oversubscribed => "oversubscribed",
             Self::Unconfirmed => "unconfirmed",
             Self::LostNode => "lost_node",
             Self::Gap => "gap",
+            Self::ClockSkew => "clock_skew",
+            Self::OwnerMismatch => "owner_mismatch",
+            Self::Unattributed => "unattributed",
+            Self::ForeignProcess => "foreign_process",
+            Self::HeldAfterRelease => "held_after_release",
+            Self::IdleAllocation => "idle_allocation",
             Self::Unpriced => "unpriced",
         }
     }
@@ -94,22 +115,28 @@ impl Kind {
     /// How much it matters.
     pub const fn severity(self) -> Severity {
         match self {
-            Self::ZeroLength | Self::Future | Self::Waiting => Severity::Info,
+            Self::ZeroLength | Self::Future | Self::Waiting | Self::IdleAllocation => Severity::Info,
             Self::Conflict
             | Self::NotEntitled
             | Self::LateRefused
             | Self::Unpriced
             | Self::UnknownTenant
+            | Self::ForeignProcess
             | Self::Contested => Severity::Critical,
             Self::BadValue
             | Self::ReleaseWithoutGrant
             | Self::TransferAfterEnd
             | Self::EndBeforeStart
             | Self::PlacementMismatch
+            | Self::UnknownProfile
             | Self::Oversubscribed
             | Self::Unconfirmed
             | Self::LostNode
-            | Self::Gap => Severity::Warning,
+            | Self::Gap
+            | Self::ClockSkew
+            | Self::OwnerMismatch
+            | Self::Unattributed
+            | Self::HeldAfterRelease => Severity::Warning,
         }
     }
 }

@@ -29,8 +29,9 @@ pub struct ModelGeometry {
 }
 
 impl ModelGeometry {
-    /// The profile of this name.
+    /// The profile of this name. `1c.3g.40gb` is a compute instance in a `3g.40gb`, whose slices it shares.
     pub fn profile(&self, name: &str) -> Option<&Profile> {
+        let name = gpu_instance(name);
         self.profiles.iter().find(|p| p.name == name)
     }
 
@@ -42,6 +43,27 @@ impl ModelGeometry {
                 .map(|start| (Placement { start: *start, size: p.memory_slices }, p.compute_slices))
         })
     }
+}
+
+/// The GPU instance's part of a profile's name.
+fn gpu_instance(name: &str) -> &str {
+    let compute = |part: &str| part.strip_suffix('c').is_some_and(is_number);
+    name.split_once('.').filter(|(first, _)| compute(first)).map_or(name, |(_, rest)| rest)
+}
+
+/// The profile that a foreign name carries, such as `3g.20gb` in the Slurm type `a100_3g.20gb` and in `nvidia.com/mig-3g.20gb`. What stands
+/// behind it (`+me`) changes no slices and is left out.
+pub fn profile_in(name: &str) -> Option<String> {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '.');
+    words.flat_map(|word| word.split('.').zip(word.split('.').skip(1))).find_map(|(compute, memory)| {
+        let is_profile = compute.strip_suffix('g').is_some_and(is_number)
+            && memory.strip_suffix("gb").is_some_and(is_number);
+        is_profile.then(|| format!("{compute}.{memory}"))
+    })
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// All models known.

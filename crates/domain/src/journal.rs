@@ -18,7 +18,7 @@ pub struct Journal {
     pub memory_slices: u8,
     /// When in the hour it has capacity, in order, never touching.
     pub capacity: Vec<Window>,
-    /// In order of time; together they fill the capacity in both dimensions.
+    /// In order of their begin, each as long as nothing about its unit changes; together they fill the capacity in both dimensions.
     pub entries: Vec<Entry>,
 }
 
@@ -61,40 +61,61 @@ pub fn postable_until(horizon: Instant, settings: Settings) -> Instant {
 
 /// Journals of all hours of the timeline that end at or before `until`.
 pub fn journals(gpu: &GpuId, timeline: &GpuTimeline, until: Instant) -> Vec<Journal> {
-    let mut journals: Vec<Journal> = Vec::new();
+    let mut journals = Vec::new();
+    let mut hour: Option<Hour<'_>> = None;
     for segment in &timeline.segments {
         for window in segment.window.split(HOUR_US).take_while(|w| w.start() < until) {
-            let hour = window.start().floor(HOUR_US);
-            if journals.last().is_none_or(|last| last.hour != hour) {
-                journals.push(Journal {
-                    gpu: gpu.clone(),
-                    hour,
-                    compute_slices: segment.compute_slices,
-                    memory_slices: segment.memory_slices,
-                    capacity: Vec::new(),
-                    entries: Vec::new(),
-                });
+            let start = window.start().floor(HOUR_US);
+            if hour.as_ref().is_none_or(|open| open.start != start) {
+                journals.extend(hour.take().map(|open| open.journal(gpu)));
             }
-            if let Some(journal) = journals.last_mut() {
-                journal.add(segment, window);
-            }
+            let new = || Hour { start, segment, capacity: Vec::new(), runs: Vec::new() };
+            hour.get_or_insert_with(new).add(segment, window);
         }
     }
+    journals.extend(hour.map(|open| open.journal(gpu)));
     journals
 }
 
-impl Journal {
-    fn add(&mut self, segment: &Segment, window: Window) {
+/// An hour under construction. A piece runs on while nothing about it changes, whatever happens beside it.
+struct Hour<'t> {
+    start: Instant,
+    segment: &'t Segment,
+    capacity: Vec<Window>,
+    runs: Vec<(&'t Piece, Window)>,
+}
+
+impl<'t> Hour<'t> {
+    fn add(&mut self, segment: &'t Segment, window: Window) {
         match self.capacity.last_mut() {
-            Some(last) if last.end() == window.start() => {
-                *last = Window::new(last.start(), window.end()).unwrap_or(*last);
-            }
+            Some(last) if last.end() == window.start() => *last = extended(*last, window),
             _ => self.capacity.push(window),
         }
         for piece in &segment.pieces {
-            self.entries.extend(entries(segment, piece, window));
+            let goes_on = |(run, at): &&mut (&Piece, Window)| at.end() == window.start() && *run == piece;
+            match self.runs.iter_mut().find(goes_on) {
+                Some((_, at)) => *at = extended(*at, window),
+                None => self.runs.push((piece, window)),
+            }
         }
     }
+
+    fn journal(self, gpu: &GpuId) -> Journal {
+        let entries = self.runs.iter().flat_map(|(piece, window)| entries(self.segment, piece, *window));
+        Journal {
+            gpu: gpu.clone(),
+            hour: self.start,
+            compute_slices: self.segment.compute_slices,
+            memory_slices: self.segment.memory_slices,
+            entries: entries.collect(),
+            capacity: self.capacity,
+        }
+    }
+}
+
+/// The window with the one that touches its end.
+fn extended(window: Window, next: Window) -> Window {
+    Window::new(window.start(), next.end()).unwrap_or(window)
 }
 
 fn entries(segment: &Segment, piece: &Piece, window: Window) -> Vec<Entry> {

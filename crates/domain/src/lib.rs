@@ -13,6 +13,7 @@ pub mod measured;
 pub mod money;
 pub mod pool;
 pub mod rating;
+pub mod reconcile;
 pub mod report;
 pub mod share;
 pub mod sku;

@@ -1,5 +1,17 @@
 //! Measured time: telemetry rolled up to minutes per unit and process owner. Evidence and display; a basis only where a pool says so.
 
+mod amounts;
+mod join;
+pub mod label;
+mod owner;
+mod telling;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use amounts::Amounts;
+pub use join::{Holders, Reading};
+pub(crate) use telling::note_telling;
+
 use crate::fact::Placement;
 use crate::ids::{GpuId, NodeId};
 use crate::time::Instant;

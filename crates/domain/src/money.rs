@@ -55,6 +55,15 @@ impl Money {
         Ok(Self { minor, currency: self.currency })
     }
 
+    /// This amount without the other.
+    ///
+    /// # Errors
+    /// As [`Money::plus`].
+    pub fn minus(self, other: Self) -> Result<Self, MoneyError> {
+        let minor = other.minor.checked_neg().ok_or(MoneyError::Overflow("a difference of amounts"))?;
+        self.plus(Self { minor, ..other })
+    }
+
     /// The sum of `amounts`, zero where there is none.
     ///
     /// # Errors

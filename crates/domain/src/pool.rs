@@ -1,5 +1,9 @@
 //! Pools: by what the time of shared or served units is divided among tenants.
 
+mod weighed;
+
+pub use weighed::{Served, Weighed, weigh};
+
 use crate::ids::{ProjectId, TenantId};
 use crate::share::Share;
 use crate::time::{Instant, MINUTE_US, Window};
@@ -62,9 +66,9 @@ pub enum Idle {
     /// The provider; in a work pool the operator.
     #[default]
     Provider,
-    /// The tenants, in proportion to their parts.
+    /// The holders, in proportion to their parts.
     Proportional,
-    /// The tenants that have a part, evenly.
+    /// The holders, evenly; in a measured pool those that have a part.
     Even,
 }
 

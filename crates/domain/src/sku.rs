@@ -1,10 +1,10 @@
 //! SKU ids: the priced kind of a unit, and the names by which foreign systems know it.
 
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, ModelGeometry, profile_in};
 use crate::ids::SkuId;
 use crate::share::Share;
 use num_rational::Ratio;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The slug of an NVML name without its vendor: `NVIDIA H100 80GB HBM3` is `h100-80gb-hbm3`.
 pub fn model_slug(nvml_name: &str) -> String {
@@ -44,15 +44,47 @@ impl SkuBook {
     pub fn unplaced(&self, named: &SkuId) -> SkuId {
         self.by_name.get(named.as_str()).unwrap_or(named).clone()
     }
+
+    /// Every name by which an unplaced unit of this SKU may be known, its own first.
+    fn names_of<'b>(&'b self, sku: &'b SkuId) -> impl Iterator<Item = &'b str> {
+        let foreign = self.by_name.iter().filter(move |(_, id)| *id == sku);
+        std::iter::once(sku.as_str()).chain(foreign.map(|(name, _)| name.as_str()))
+    }
+
+    /// Whether whole GPUs of one of these models are this product, by its own id or the default one.
+    fn is_model_of(&self, model: &ModelGeometry, product: &str) -> bool {
+        let applied = |name: &String| self.by_model.get(name).is_some_and(|sku| sku.as_str() == product);
+        model.models.iter().any(|name| applied(name) || model_slug(name) == product)
+    }
 }
 
-/// GPU equivalents of one unplaced unit of this SKU (M-4): a MIG profile of a model the geometry knows counts its memory slices,
-/// everything else counts as a whole GPU.
-pub fn unplaced_weight(geometry: &Geometry, sku: &SkuId) -> Share {
-    let whole = Ratio::from_integer(1);
-    let mut parts = sku.as_str().split('/');
-    let (Some(model), Some(profile)) = (parts.next(), parts.next()) else { return whole };
-    let known = geometry.models.iter().find(|m| m.models.iter().any(|name| model_slug(name) == model));
-    let Some((model, profile)) = known.and_then(|m| m.profile(profile).map(|p| (m, p))) else { return whole };
-    Ratio::new(i128::from(profile.memory_slices), i128::from(model.memory_slices))
+/// GPU equivalents of one unplaced unit of this SKU (M-4): of a MIG profile its memory slices by the GPU's. The profile stands behind the
+/// product, `h100-80gb-hbm3/1g.10gb`, where the product is a model or a `kind: Sku` that names one; or in a name that the SKU has, such as the gres
+/// `gpu:a100_3g.20gb`. Everything else counts as a whole GPU, and so does a profile that is another part of another model that would do.
+pub fn unplaced_weight(geometry: &Geometry, skus: &SkuBook, sku: &SkuId) -> Share {
+    let (product, rest) = sku.as_str().split_once('/').unwrap_or((sku.as_str(), ""));
+    let profile = rest.strip_suffix("share").map_or(rest, |rest| rest.trim_end_matches('/'));
+    let mut parts = BTreeSet::new();
+    if profile.is_empty() {
+        for profile in skus.names_of(sku).filter_map(profile_in) {
+            parts.extend(geometry.models.iter().filter_map(|model| part_of(model, &profile)));
+        }
+    } else {
+        let models = geometry.models.iter().filter(|model| skus.is_model_of(model, product));
+        parts.extend(models.filter_map(|model| part_of(model, profile)));
+    }
+    let mut parts = parts.into_iter();
+    match (parts.next(), parts.next()) {
+        (Some(part), None) => part,
+        _ => Ratio::from_integer(1),
+    }
 }
+
+/// What part of the model's memory the profile is, where the model has it.
+fn part_of(model: &ModelGeometry, profile: &str) -> Option<Share> {
+    let slices = model.profile(profile)?.memory_slices;
+    Some(Ratio::new(i128::from(slices), i128::from(model.memory_slices)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Usage: who held what, when, and how much of it counts. The one shape that reports, documents and read models are made of.
 
-use crate::fact::Class;
+use crate::fact::{Class, Runtime};
 use crate::ids::{AllocationId, GpuId, NodeId, ProjectId, SkuId, Source, TenantId};
 use crate::share::{Share, split_by_largest_remainder};
 use crate::time::{CELL_US, Instant, Window};
@@ -37,6 +37,21 @@ pub struct UsageSpan {
     pub held: bool,
     /// Billing state of the allocation over the window, where one was said.
     pub state: Option<String>,
+    /// By which process owners its readings are known.
+    pub telling: Telling,
+}
+
+/// By which names a node knows who holds a placed unit, and how long spans of the same names hold it in the minutes at the span's edges.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Telling {
+    /// Slurm job and pod of the grant; none where it names none, or where another span of these names holds the unit at the same time.
+    pub runtime: Runtime,
+    /// Whether it holds the unit exclusively: nobody else may, though a pool may serve others with it.
+    pub alone: bool,
+    /// Held by these names in the UTC minute of the start, before it, in microseconds below a minute.
+    pub before_us: u32,
+    /// Held by these names in the UTC minute of the end, from it on, in microseconds below a minute.
+    pub after_us: u32,
 }
 
 /// The device and slices of a placed unit.
@@ -46,6 +61,8 @@ pub struct SpanPlace {
     pub gpu: GpuId,
     /// On which node at the start of the span.
     pub node: NodeId,
+    /// First memory slice of the unit.
+    pub memory_start: u8,
     /// Compute slices of the unit.
     pub compute_slices: u8,
     /// Memory slices of the unit.

@@ -63,6 +63,33 @@ pub(crate) fn released(source: &str, allocation: &str, at: Instant, reason: Opti
     event(source, &format!("{allocation}-released"), "allocation.released", at, data)
 }
 
+/// Work of one request.
+#[derive(Clone, Debug)]
+pub(crate) struct Work<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) at: Instant,
+    pub(crate) pool: &'a str,
+    pub(crate) tenant: &'a str,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+}
+
+/// `work.reported`, at an instant.
+pub(crate) fn worked(work: &Work<'_>) -> Value {
+    let at = work.at.to_string();
+    let data = json!({
+        "pool": work.pool,
+        "tenant": work.tenant,
+        "start": at,
+        "end": at,
+        "input_tokens": work.input_tokens,
+        "output_tokens": work.output_tokens,
+        "requests": 1,
+    });
+    event(work.source, work.id, "work.reported", work.at, data)
+}
+
 /// `node.inventory`.
 pub(crate) fn inventory(node: &str, boot_id: &str, at: Instant, gpus: Vec<Value>) -> Value {
     let mut data = Map::new();

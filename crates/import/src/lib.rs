@@ -1,12 +1,14 @@
-//! Public formats to events: Slurm accounting dumps, the Alibaba 2023 GPU trace, `nvidia-smi -q -x` inventories.
+//! Public formats to events: Slurm accounting dumps, the Alibaba 2023 GPU trace, traces of a served language model, `nvidia-smi -q -x` inventories.
 //!
 //! Every importer streams: it holds one row (or one node's inventory) at a time, hands each event to a sink as it goes, and
 //! returns a [`Report`] of what it read, what it emitted, and what it could not map and why. A bad row never stops the
 //! rows behind it; only a file that is something else altogether is an [`ImportError`].
 //!
 //! Event identities are functions of the row alone, so that importing a file twice, or files that overlap, counts once
-//! (rules I-1 and A-5). Sources are `/importers/openb`, `/importers/sacct/<cluster>` and `/importers/nvidia-smi`.
+//! (rules I-1 and A-5); a request of a trace, which has no name, is known by file and line. Sources are `/importers/openb`,
+//! `/importers/sacct/<cluster>`, `/importers/azure-llm/<file>` and `/importers/nvidia-smi`.
 
+mod azure_llm;
 mod clock;
 mod emit;
 mod error;
@@ -24,6 +26,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 
+pub use azure_llm::azure_llm;
 pub use error::ImportError;
 pub use mapping::{SkuRule, TenantRule};
 pub use nvidia_smi::nvidia_smi;

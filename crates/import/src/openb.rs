@@ -7,7 +7,7 @@ use crate::emit::{self, Grant, Unit};
 use crate::mapping::{self, owner_or_column};
 use crate::report::{Reason, Reject, Report};
 use crate::run::{Out, RowError, RowFormat, run};
-use crate::table::{Columns, Row, labels, name_of, wrong_count};
+use crate::table::{Columns, Row, fields, labels, name_of, wrong_count};
 use crate::{ImportError, Options, Sink, clock};
 use chrono::Duration;
 use gpuledger_domain::share::parse_share;
@@ -181,20 +181,6 @@ fn shape(row: Row<'_>) -> Result<String, Reject> {
         .map(|name| row.whole(name, u64::MAX).map(|n| n.to_string()))
         .collect();
     parts.map(|p| p.join("-"))
-}
-
-/// The fields of one line of CSV.
-fn fields(line: &str) -> Option<Vec<String>> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .buffer_capacity(line.len().clamp(64, 8192))
-        .from_reader(line.as_bytes());
-    let mut record = csv::StringRecord::new();
-    match reader.read_record(&mut record) {
-        Ok(_) => Some(record.iter().map(str::to_owned).collect()),
-        Err(_) => None,
-    }
 }
 
 #[cfg(test)]

@@ -27,7 +27,11 @@ pub struct Options {
     pub tenants: Vec<TenantRule>,
     /// openb, sacct: which product a gres type or a GPU label is (`kind: Sku`).
     pub skus: Vec<SkuRule>,
-    /// sacct, nvidia-smi: the zone of times that carry none. Default UTC.
+    /// azure-llm: the tenant of all requests. Default: the file's name without folder, extension and what all traces begin with.
+    pub tenant: Option<String>,
+    /// azure-llm: the pool that served them. Default `azure-llm`.
+    pub pool: Option<String>,
+    /// azure-llm, sacct, nvidia-smi: the zone of times that carry none. Default UTC.
     pub zone: Tz,
     /// openb: the instant of second 0. Default 2023-01-01T00:00:00Z, which is our choice: the trace has no date.
     pub trace_start: DateTime<Utc>,
@@ -63,6 +67,8 @@ impl Default for Options {
             project_column: None,
             tenants: Vec::new(),
             skus: Vec::new(),
+            tenant: None,
+            pool: None,
             zone: Tz::UTC,
             // 2023-01-01T00:00:00Z
             trace_start: DateTime::from_timestamp(1_672_531_200, 0).unwrap_or_default(),
@@ -87,6 +93,8 @@ impl std::fmt::Debug for Options {
             .field("project_column", &self.project_column)
             .field("tenants", &self.tenants)
             .field("skus", &self.skus)
+            .field("tenant", &self.tenant)
+            .field("pool", &self.pool)
             .field("zone", &self.zone)
             .field("trace_start", &self.trace_start)
             .field("cluster", &self.cluster)

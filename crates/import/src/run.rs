@@ -46,6 +46,11 @@ pub(crate) struct Out<'a, 's> {
 }
 
 impl Out<'_, '_> {
+    /// Number of the row's line, from 1.
+    pub(crate) const fn line(&self) -> u64 {
+        self.line
+    }
+
     /// Emits one event.
     pub(crate) fn event(&mut self, event: Value) -> Result<(), RowError> {
         (self.sink)(event).map_err(RowError::Write)?;

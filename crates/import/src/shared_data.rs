@@ -1,9 +1,9 @@
 //! The public data in `../shared/data` against the figures its own scripts compute. Skipped, aloud, where the folder is absent.
 
 use crate::testing::accept;
-use crate::{ImportError, Options, Reason, Report, Sink, nvidia_smi, openb, sacct};
+use crate::{ImportError, Options, Reason, Report, Sink, azure_llm, nvidia_smi, openb, sacct};
 use chrono::{DateTime, Utc};
-use gpuledger_domain::share::parse_share;
+use gpuledger_domain::share::{Share, parse_share, split_by_largest_remainder};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -213,4 +213,64 @@ fn instances(gpu: &Value, fact: &Value, report: &Report) {
         assert_eq!(instance["profile"], "1g.20gb", "14 SMs and two memory slices of an A100 80GB");
         assert!(instance.get("placement").is_none(), "a capture tells no placement");
     }
+}
+
+/// Tokens of each tenant, weighed as the expectation weighs them, by minute from its first one.
+fn minutes(events: &[Value], weights: &Value, first: i64) -> BTreeMap<i64, i128> {
+    let weight = |name: &str| i128::from(weights[name].as_i64().unwrap());
+    let tokens = |event: &Value, name: &str| i128::from(event["data"][name].as_i64().unwrap());
+    let mut minutes = BTreeMap::new();
+    for event in events {
+        let work = weight("context") * tokens(event, "input_tokens")
+            + weight("generated") * tokens(event, "output_tokens");
+        *minutes.entry((instant(event) - first).div_euclid(60)).or_default() += work;
+    }
+    minutes
+}
+
+#[test]
+fn azure_llm_weighs_each_minute_as_published() {
+    let Some(want) = json("azure-llm-2023/expected.json") else { return };
+    let first = "2023-11-16T18:15:00Z".parse::<DateTime<Utc>>().unwrap().timestamp();
+    let mut found = BTreeMap::new();
+    for service in ["code", "conv"] {
+        let file = format!("azure-llm-2023/AzureLLMInferenceTrace_{service}.csv");
+        let (events, report) = import(azure_llm, &file).unwrap();
+        let tenant = &want["tenants"][service];
+        assert_eq!(report.read, tenant["requests"].as_u64().unwrap());
+        assert_eq!((report.emitted, report.unmapped_total), (report.read, 1), "{report}");
+        assert_eq!(report.count(Reason::NoFinalNewline), 1, "the published files end without a line end");
+        let sum = |name: &str| events.iter().map(|e| e["data"][name].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(sum("input_tokens"), tenant["context_tokens"].as_u64().unwrap());
+        assert_eq!(sum("output_tokens"), tenant["generated_tokens"].as_u64().unwrap());
+        let ids: std::collections::BTreeSet<&str> =
+            events.iter().map(|e| e["id"].as_str().unwrap()).collect();
+        assert_eq!(ids.len(), events.len());
+        assert!(events.iter().all(|e| e["data"]["tenant"] == service));
+        found.insert(service, minutes(&events, &want["weights"], first));
+    }
+    let rows = want["per_minute_[minute,w_code,w_conv,bill_code,bill_conv]"].as_array().unwrap();
+    assert_eq!(rows.len(), 60);
+    let pool = i128::from(want["pool_per_minute"].as_i64().unwrap());
+    let mut billed = [0_i128; 2];
+    for row in rows {
+        let number = |place: usize| i128::from(row[place].as_i64().unwrap());
+        let minute = i64::try_from(number(0)).unwrap();
+        let weights = ["code", "conv"].map(|s| found[s].get(&minute).copied().unwrap_or(0));
+        assert_eq!(weights, [number(1), number(2)], "minute {minute}");
+        // Ties go to the first, as they do in a work pool to the smaller tenant.
+        let bills = split_by_largest_remainder(pool, &weights.map(Share::from_integer));
+        assert_eq!(bills, [number(3), number(4)], "minute {minute}");
+        billed = [billed[0] + bills[0], billed[1] + bills[1]];
+    }
+    let of = |bills: &Value| ["code", "conv"].map(|s| i128::from(bills[s].as_i64().unwrap()));
+    assert_eq!(billed, of(&want["billed"]));
+    // Split over the hour as one, the same pool charges them otherwise: the window is a part of the price.
+    let sums = ["code", "conv"].map(|s| Share::from_integer(found[s].values().sum()));
+    let hour = split_by_largest_remainder(pool * 60, &sums);
+    let floors = of(&want["whole_hour_split_instead"]);
+    // The expectation leaves the remainder out, a bill cannot.
+    assert_eq!((hour[0] - floors[0], hour[1] - floors[1]), (1, 0));
+    assert_eq!(hour.iter().sum::<i128>(), pool * 60);
+    assert_eq!(hour[0] - billed[0], 4_349_968);
 }

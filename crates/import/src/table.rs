@@ -107,3 +107,17 @@ pub(crate) fn wrong_count(found: usize, wanted: usize) -> Reject {
     let hint = if found < wanted { "; the line may be cut off" } else { "" };
     Reject::new(Reason::BadLine, None, format!("{found} fields where {wanted} are expected{hint}"))
 }
+
+/// The fields of one line of CSV.
+pub(crate) fn fields(line: &str) -> Option<Vec<String>> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .buffer_capacity(line.len().clamp(64, 8192))
+        .from_reader(line.as_bytes());
+    let mut record = csv::StringRecord::new();
+    match reader.read_record(&mut record) {
+        Ok(_) => Some(record.iter().map(str::to_owned).collect()),
+        Err(_) => None,
+    }
+}

@@ -6,6 +6,7 @@
 //! asynchronous: they wait, within bounds, for offsets and for open batches.
 
 mod batch;
+mod check;
 mod hand_off;
 mod rebalance;
 mod settings;
@@ -24,6 +25,7 @@ use crate::identity::Partition;
 use crate::settings::KafkaSettings;
 
 pub use batch::{Batch, Message, Span};
+pub use check::{OffsetCheck, check_offsets};
 use hand_off::HandOff;
 pub use settings::{BatchLimits, ConsumerSettings};
 pub use start::{OffsetSource, OffsetsError, OffsetsFuture, StoredOffset};

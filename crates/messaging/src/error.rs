@@ -81,6 +81,16 @@ pub enum MessagingError {
         /// One past the newest offset.
         high: i64,
     },
+    /// A stored offset is of a partition that the cluster does not have.
+    #[error("the stored offset of {partition} belongs to {stored}, but {bootstrap} has no such partition")]
+    MissingPartition {
+        /// Where.
+        partition: Partition,
+        /// What the database says.
+        stored: TopicIdentity,
+        /// The brokers asked.
+        bootstrap: String,
+    },
     /// Consuming failed in a way that retrying does not mend (a broken record, a fenced instance, a refused right).
     #[error("consuming failed: {0}")]
     Consumption(RDKafkaErrorCode),

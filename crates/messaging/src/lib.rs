@@ -26,8 +26,8 @@ mod settings;
 mod topics;
 
 pub use consumer::{
-    Batch, BatchLimits, Consumer, ConsumerSettings, Message, OffsetSource, OffsetsError, OffsetsFuture, Span,
-    StoredOffset,
+    Batch, BatchLimits, Consumer, ConsumerSettings, Message, OffsetCheck, OffsetSource, OffsetsError,
+    OffsetsFuture, Span, StoredOffset, check_offsets,
 };
 pub use error::MessagingError;
 pub use identity::{Partition, TopicIdentity};

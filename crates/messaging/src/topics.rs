@@ -5,6 +5,8 @@
 
 mod admin;
 
+pub(crate) use admin::blocking;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +21,7 @@ use crate::identity::Partition;
 use crate::settings::KafkaSettings;
 
 /// How long one request to the cluster may take.
-const REQUEST: Duration = Duration::from_secs(30);
+pub(crate) const REQUEST: Duration = Duration::from_secs(30);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const MEBIBYTE: i32 = 1024 * 1024;
 
@@ -193,7 +195,7 @@ pub(crate) fn partition_watermarks<C: rdkafka::ClientContext>(
     Ok(Watermarks { low, high })
 }
 
-fn admin(kafka: &KafkaSettings) -> Result<Arc<AdminClient<Logging>>, MessagingError> {
+pub(crate) fn admin(kafka: &KafkaSettings) -> Result<Arc<AdminClient<Logging>>, MessagingError> {
     let client = kafka.client_config()?.create_with_context(Logging);
     client
         .map(Arc::new)

@@ -4,56 +4,97 @@ use crate::gpu::{Gpu, Sight};
 use crate::holds::{Hold, MigSlices};
 use crate::life::Life;
 use crate::met::Met;
-use crate::{packing, shares};
+use crate::pools::{Due, Pools};
+use crate::{Owned, Painting, Rules, packing, shares};
 use gpuledger_domain::fact::{Account, Placement, Posting, Settings};
 use gpuledger_domain::geometry::Geometry;
-use gpuledger_domain::ids::{AllocationId, NodeId, ProjectId, TenantId};
+use gpuledger_domain::ids::{AllocationId, GpuId, NodeId, ProjectId, TenantId};
 use gpuledger_domain::share::Share;
 use gpuledger_domain::time::{Instant, Window};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// The postings of one GPU from its first fact to `as_of`.
-pub(crate) fn paint_gpu(
-    gpu: &Gpu<'_>,
-    holds: &[Hold<'_>],
-    life: &Life,
-    geometry: &Geometry,
-    settings: &Settings,
-    as_of: Instant,
-) -> (Vec<Posting>, Met) {
-    let silences = silences(gpu, life, settings);
-    let scene = Scene { gpu, holds, silences: &silences, geometry };
-    let instants: Vec<Instant> = scene.instants(as_of).into_iter().collect();
-    let mut postings = Vec::new();
-    let mut met = Met { missing_release: holds.iter().any(|h| !h.ends_in_words), ..Met::default() };
-    let mut stretches: Vec<(Window, Held<'_>)> = Vec::new();
-    let mut running: BTreeMap<Held<'_>, Window> = BTreeMap::new();
-    for pair in instants.windows(2) {
-        let Some(window) = Window::new(pair[0], pair[1]) else { continue };
-        let mut held = Vec::new();
-        if gpu.has_capacity(window.start()) {
-            let canvas = scene.paint(window.start());
-            met.add(canvas.met);
-            postings.extend(canvas.areas.iter().flat_map(|area| area.postings(window)));
-            held = canvas.held;
-        }
-        // A stretch with the same holders, owners, shares and slices goes on: nothing else cuts the split of shares (M-3).
-        let mut going_on = BTreeMap::new();
-        for unit in held {
-            let start = running.remove(&unit).map_or(window.start(), Window::start);
-            going_on.extend(Window::new(start, window.end()).map(|longer| (unit, longer)));
+/// One GPU and all that bears on it.
+pub(crate) struct Studio<'a, 's> {
+    pub(crate) id: &'a GpuId,
+    pub(crate) gpu: &'s Gpu<'a>,
+    pub(crate) holds: &'s [Hold<'a>],
+    pub(crate) life: &'s Life,
+    pub(crate) pools: &'s Pools<'a>,
+    pub(crate) rules: &'s Rules<'a>,
+    pub(crate) as_of: Instant,
+}
+
+impl<'a> Studio<'a, '_> {
+    /// Adds the GPU to the painting, from its first fact to the horizon.
+    pub(crate) fn paint(&self, painting: &mut Painting) {
+        let (gpu, holds) = (self.gpu, self.holds);
+        let silences = silences(gpu, self.life, &self.rules.settings);
+        let scene =
+            Scene { gpu, holds, silences: &silences, geometry: self.rules.geometry, pools: self.pools };
+        let instants: Vec<Instant> = scene.instants(self.as_of).into_iter().collect();
+        let mut postings = Vec::new();
+        let mut met = Met { missing_release: holds.iter().any(|h| !h.ends_in_words), ..Met::default() };
+        let mut stretches: Vec<(Window, Held<'_>)> = Vec::new();
+        let mut running: BTreeMap<Held<'_>, Window> = BTreeMap::new();
+        for pair in instants.windows(2) {
+            let Some(window) = Window::new(pair[0], pair[1]) else { continue };
+            let mut held = Vec::new();
+            if gpu.has_capacity(window.start()) {
+                let canvas = scene.paint(window.start());
+                met.add(canvas.met);
+                postings.extend(canvas.areas.iter().flat_map(|area| area.postings(window)));
+                held = canvas.held;
+            }
+            held.iter().flat_map(|unit| &unit.holders).for_each(|h| self.note_held(h, window, painting));
+            // A stretch with the same holders, owners, shares and slices goes on: nothing else cuts the split of shares (M-3).
+            let mut going_on = BTreeMap::new();
+            for unit in held {
+                let start = running.remove(&unit).map_or(window.start(), Window::start);
+                going_on.extend(Window::new(start, window.end()).map(|longer| (unit, longer)));
+            }
+            stretches.extend(running.into_iter().map(|(unit, window)| (window, unit)));
+            running = going_on;
         }
         stretches.extend(running.into_iter().map(|(unit, window)| (window, unit)));
-        running = going_on;
+        for (window, unit) in &stretches {
+            met.shares |=
+                unit.holders.iter().any(|h| h.share != Share::from_integer(1)) || unit.holders.len() > 1;
+            for cell in self.pools.cells(&unit.holders, *window) {
+                postings.extend(self.divide(unit, cell, &mut met, &mut painting.parts));
+            }
+        }
+        painting.postings.insert(self.id.clone(), postings);
+        painting.met.add(met);
     }
-    stretches.extend(running.into_iter().map(|(unit, window)| (window, unit)));
-    for (window, unit) in &stretches {
-        met.shares |=
-            unit.holders.iter().any(|h| h.share != Share::from_integer(1)) || unit.holders.len() > 1;
-        postings.extend(shares::cells(*window).into_iter().flat_map(|cell| unit.postings(cell)));
+
+    fn note_held(&self, holder: &Holder<'_>, window: Window, painting: &mut Painting) {
+        let owner = (holder.allocation.clone(), holder.tenant.clone(), holder.project.cloned());
+        let state = self.pools.state(holder.allocation, window.start()).map(str::to_owned);
+        painting.met.state |= state.is_some();
+        *painting.held.entry((owner, state)).or_default() += i128::from(window.micros());
     }
-    (postings, met)
+
+    /// The parts of one cell of a unit, and the idle part.
+    fn divide(
+        &self,
+        unit: &Held<'_>,
+        cell: Window,
+        met: &mut Met,
+        parts: &mut BTreeMap<Owned, i128>,
+    ) -> Vec<Posting> {
+        let place = (self.id, unit.mig.map(|mig| mig.placement));
+        let dues = self.pools.dues(&unit.holders, Some(place), cell);
+        met.add(dues.met);
+        let mut postings = vec![unit.posting(cell, Account::Idle, None, dues.idle)];
+        for due in &dues.of {
+            let owner = (due.allocation.clone(), due.tenant.clone(), due.project.cloned());
+            *parts.entry(owner).or_default() += due.part;
+            postings.push(unit.posting(cell, Account::Tenant, Some(due), due.part));
+        }
+        postings.retain(|posting| posting.memory_slice_us > 0);
+        postings
+    }
 }
 
 /// For each node the GPU is ever on, its silences.
@@ -68,6 +109,7 @@ struct Scene<'a, 's> {
     holds: &'s [Hold<'a>],
     silences: &'s BTreeMap<&'a NodeId, Vec<Window>>,
     geometry: &'s Geometry,
+    pools: &'s Pools<'a>,
 }
 
 /// Slices of one kind that are in one account and need no further split.
@@ -104,31 +146,27 @@ struct Held<'a> {
     holders: Vec<Holder<'a>>,
 }
 
+/// One holder of a unit.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Holder<'a> {
-    allocation: &'a AllocationId,
-    index: usize,
-    tenant: &'a TenantId,
-    project: Option<&'a ProjectId>,
-    share: Share,
+pub(crate) struct Holder<'a> {
+    pub(crate) allocation: &'a AllocationId,
+    pub(crate) index: usize,
+    pub(crate) tenant: &'a TenantId,
+    pub(crate) project: Option<&'a ProjectId>,
+    pub(crate) share: Share,
 }
 
 impl Held<'_> {
-    /// The parts of the holders over one cell, and the idle part.
-    fn postings(&self, cell: Window) -> Vec<Posting> {
-        let weights: Vec<Share> = self.holders.iter().map(|h| h.share).collect();
-        let (parts, idle) = shares::parts(cell.micros(), &weights);
+    fn posting(&self, cell: Window, account: Account, due: Option<&Due<'_>>, part: i128) -> Posting {
         let memory = i128::try_from(self.memory).unwrap_or(i128::MAX);
-        let posting = |account, holder: Option<&Holder<'_>>, part: i128| Posting {
+        Posting {
             window: cell,
             account,
-            tenant: holder.map(|h| h.tenant.clone()),
-            allocation: holder.map(|h| h.allocation.clone()),
+            tenant: due.map(|due| due.tenant.clone()),
+            allocation: due.map(|due| due.allocation.clone()),
             compute_slice_us: part * i128::from(self.compute),
             memory_slice_us: part * memory,
-        };
-        let held = self.holders.iter().zip(parts).map(|(h, part)| posting(Account::Tenant, Some(h), part));
-        held.chain([posting(Account::Idle, None, idle)]).filter(|p| p.memory_slice_us > 0).collect()
+        }
     }
 }
 
@@ -163,6 +201,7 @@ impl<'a> Scene<'a, '_> {
         all.extend(windows.chain(self.silences.values().flatten()).flat_map(|w| [w.start(), w.end()]));
         all.extend(self.holds.iter().flat_map(|h| [h.start, h.end]));
         all.extend(self.holds.iter().flat_map(|h| h.owners.iter().map(|o| o.from)));
+        all.extend(self.holds.iter().flat_map(|h| self.pools.state_changes(h.unit.allocation)));
         all.retain(|at| *at >= self.gpu.first && *at <= as_of);
         all
     }

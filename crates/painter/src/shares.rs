@@ -2,6 +2,7 @@
 
 use gpuledger_domain::share::Share;
 use gpuledger_domain::time::{CELL_US, Instant, Window};
+use num_bigint::BigInt;
 
 /// The parts of `total` microseconds for holders with these `shares`, in the order in which ties go, and what is idle.
 /// Shares over one in all are scaled down.
@@ -29,12 +30,37 @@ pub(crate) fn parts(total: i64, shares: &[Share]) -> (Vec<i128>, i128) {
     (given, idle)
 }
 
+/// `total` divided by weights of any size, above zero in all; ties go to the earlier one.
+pub(crate) fn divide(total: i128, weights: &[BigInt]) -> Vec<i128> {
+    let all: BigInt = weights.iter().sum();
+    let wanted: Vec<BigInt> = weights.iter().map(|weight| weight * total).collect();
+    // A part is at most the total.
+    let whole = |wanted: &BigInt| i128::try_from(wanted / &all).unwrap_or(total);
+    let mut given: Vec<i128> = wanted.iter().map(whole).collect();
+    while given.iter().sum::<i128>() < total {
+        let lacking = |n: usize| &wanted[n] - given[n] * &all;
+        let mut lacks_most = 0;
+        for n in 1..wanted.len() {
+            if lacking(n) > lacking(lacks_most) {
+                lacks_most = n;
+            }
+        }
+        given[lacks_most] += 1;
+    }
+    given
+}
+
 /// The window cut at every UTC quarter of an hour.
 pub(crate) fn cells(window: Window) -> Vec<Window> {
+    cut_every(window, CELL_US)
+}
+
+/// The window cut wherever so many microseconds of UTC have passed.
+pub(crate) fn cut_every(window: Window, step_us: i64) -> Vec<Window> {
     let mut cells = Vec::new();
     let mut start = window.start();
     while start < window.end() {
-        let next = (start.as_micros().div_euclid(CELL_US) + 1) * CELL_US;
+        let next = (start.as_micros().div_euclid(step_us) + 1) * step_us;
         let end = Instant::from_micros(next).min(window.end());
         cells.extend(Window::new(start, end));
         start = end;
@@ -65,6 +91,13 @@ mod tests {
     fn shares_over_one_are_scaled_down() {
         let shares = [share(1, 2), share(1, 2), share(3, 4)];
         assert_eq!(parts(10_000_000, &shares), (vec![2_857_143, 2_857_143, 4_285_714], 0));
+    }
+
+    #[test]
+    fn a_tie_by_weight_goes_to_the_earlier() {
+        let weights = [2, 0, 2, 3].map(BigInt::from);
+        assert_eq!(divide(10_000_000, &weights), [2_857_143, 0, 2_857_143, 4_285_714]);
+        assert_eq!(divide(1, &[1, 1].map(BigInt::from)), [1, 0]);
     }
 
     #[test]

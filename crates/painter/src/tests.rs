@@ -1,9 +1,13 @@
 //! What the painter finds in small situations worked out by hand. One second is the unit of time and of totals.
 
-use crate::{paint, unplaced};
+mod pools;
+
+use crate::{Rules, paint, unplaced};
 use gpuledger_domain::fact::*;
 use gpuledger_domain::geometry::{Geometry, ModelGeometry, Profile};
 use gpuledger_domain::ids::{AllocationId, GpuId, NodeId, ScrubId, SkuId, Source, TenantId};
+use gpuledger_domain::measured::Rollup;
+use gpuledger_domain::pool::Pools;
 use gpuledger_domain::share::Share;
 use gpuledger_domain::time::{Instant, SECOND_US};
 use std::collections::BTreeMap;
@@ -35,6 +39,10 @@ fn geometry() -> Geometry {
             profiles,
         }],
     }
+}
+
+fn rules<'a>(geometry: &'a Geometry, pools: &'a Pools, measured: &'a [Rollup]) -> Rules<'a> {
+    Rules { geometry, settings: Settings::default(), pools, measured }
 }
 
 fn place(start: u8, size: u8) -> Placement {
@@ -101,7 +109,7 @@ fn scrub(id: &str, second: i64, placement: Placement) -> Fact {
 fn seconds(facts: &[Fact], second: i64) -> Vec<(&'static str, i128, i128)> {
     let mut sums: BTreeMap<Account, (i128, i128)> = BTreeMap::new();
     for ((_, _, account, ..), (compute, memory)) in
-        paint(facts, &geometry(), &Settings::default(), at(second)).totals()
+        paint(facts, &rules(&geometry(), &Pools::new(), &[]), at(second)).totals()
     {
         let sum = sums.entry(account).or_default();
         *sum = (sum.0 + compute, sum.1 + memory);
@@ -180,7 +188,8 @@ fn a_transfer_to_the_owner_itself_cuts_no_share() {
     let plain = vec![grant("a", 0, vec![sevenths()], Mode::Shared)];
     let mut moved = plain.clone();
     moved.push(Fact { at: Instant::from_micros(1), ..fact("t", "/allocators/s", 0, transfer) });
-    let billed = |facts: &[Fact]| unplaced(facts, &geometry(), at(70));
+    let billed = |facts: &[Fact]| unplaced(facts, &rules(&geometry(), &Pools::new(), &[]), at(70));
     assert_eq!(billed(&moved), billed(&plain));
-    assert_eq!(billed(&plain)[&AllocationId::new("a")].billed_us, 10 * i128::from(SECOND_US));
+    let owner = (AllocationId::new("a"), TenantId::new("acme"), None);
+    assert_eq!(billed(&plain)[&owner].billed_us, 10 * i128::from(SECOND_US));
 }

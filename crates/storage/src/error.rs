@@ -178,7 +178,8 @@ pub(crate) fn classify(error: sqlx::Error, doing: &'static str) -> StorageError 
     };
     let source = DriverError(Box::new(error));
     match code.as_deref().unwrap_or_default() {
-        "40001" | "40P01" => StorageError::Contention { message, source },
+        // Serialization failure, deadlock, and a lock that was not to be had in time.
+        "40001" | "40P01" | "55P03" => StorageError::Contention { message, source },
         "42501" => StorageError::Denied { message, source },
         // Undefined table or function.
         "42P01" | "42883" => StorageError::NotMigrated { reason: message },

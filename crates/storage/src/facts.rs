@@ -1,5 +1,6 @@
 //! Accepted facts, their identities and subjects.
 
+use crate::copy::CopyRows;
 use crate::error::{Doing, StorageError};
 use futures_util::TryStreamExt;
 use sha2::{Digest, Sha256};
@@ -36,6 +37,36 @@ pub struct NewFact {
     pub body: Vec<u8>,
     /// What it is about: `gpu:…`, `node:…`, `alloc:…`, …; repeated ones count once.
     pub subjects: Vec<String>,
+    /// How it is found.
+    pub indexed: Indexed,
+}
+
+/// How a fact is found by its subjects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Indexed {
+    /// One of [`crate::index::kind`].
+    pub kind: char,
+    /// When it happened; of work the end of the time it is about.
+    pub at_us: i64,
+    /// Of an inventory.
+    pub inventory: Option<NewInventory>,
+}
+
+impl Default for Indexed {
+    fn default() -> Self {
+        Self { kind: crate::index::kind::OTHER, at_us: 0, inventory: None }
+    }
+}
+
+/// What is known of an inventory without reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewInventory {
+    /// SHA-256 of what it says besides its time.
+    pub content: [u8; 32],
+    /// Which node.
+    pub node: String,
+    /// Which GPUs.
+    pub gpus: Vec<String>,
 }
 
 /// What became of one fact of a batch.
@@ -124,6 +155,7 @@ pub async fn insert_facts(tx: &mut PgConnection, facts: &[NewFact]) -> Result<Ve
     }
     let won = insert_winners(tx, facts).await?;
     insert_subjects(tx, facts, &won).await?;
+    insert_inventories(tx, facts, &won).await?;
     let lost: Vec<(String, String)> = (0..facts.len())
         .filter(|place| !won.contains_key(place))
         .filter_map(|place| facts.get(place))
@@ -197,17 +229,47 @@ async fn insert_subjects(
     facts: &[NewFact],
     won: &BTreeMap<usize, i64>,
 ) -> Result<(), StorageError> {
-    let pairs: BTreeSet<(&str, i64)> = won
-        .iter()
-        .filter_map(|(place, seq)| facts.get(*place).map(|fact| (fact, *seq)))
-        .flat_map(|(fact, seq)| fact.subjects.iter().map(move |subject| (subject.as_str(), seq)))
-        .collect();
-    sqlx::query("INSERT INTO fact_subject (subject, fact_seq) SELECT * FROM UNNEST($1::TEXT[], $2::INT8[])")
-        .bind(pairs.iter().map(|(subject, _)| *subject).collect::<Vec<_>>())
-        .bind(pairs.iter().map(|(_, seq)| *seq).collect::<Vec<_>>())
-        .execute(tx)
-        .await
-        .doing("writing the subjects of facts")?;
+    let mut rows = CopyRows::default();
+    for (place, seq) in won {
+        let Some(fact) = facts.get(*place) else { continue };
+        let subjects: BTreeSet<&str> = fact.subjects.iter().map(String::as_str).collect();
+        for subject in subjects {
+            rows.text(subject).plain(fact.indexed.kind).plain(fact.indexed.at_us).plain(seq).end_row();
+        }
+    }
+    let statement = "COPY fact_subject (subject, kind, at_us, fact_seq) FROM STDIN";
+    rows.send(tx, statement, "writing the subjects of facts").await?;
+    Ok(())
+}
+
+async fn insert_inventories(
+    tx: &mut PgConnection,
+    facts: &[NewFact],
+    won: &BTreeMap<usize, i64>,
+) -> Result<(), StorageError> {
+    let mut contents = CopyRows::default();
+    let mut homes = BTreeSet::new();
+    for (place, seq) in won {
+        let Some(inventory) = facts.get(*place).and_then(|fact| fact.indexed.inventory.as_ref()) else {
+            continue;
+        };
+        contents.plain(seq).bytes(&inventory.content).end_row();
+        homes.extend(inventory.gpus.iter().map(|gpu| (gpu.as_str(), inventory.node.as_str())));
+    }
+    let statement = "COPY inventory_content (fact_seq, content) FROM STDIN";
+    if contents.send(tx, statement, "writing inventories").await? == 0 {
+        return Ok(());
+    }
+    // In order, so that two batches never wait for each other in a circle.
+    sqlx::query(
+        r#"INSERT INTO gpu_home (gpu, node) SELECT gpu, node FROM UNNEST($1::TEXT[], $2::TEXT[]) AS g (gpu, node)
+           ORDER BY gpu COLLATE "C", node COLLATE "C" ON CONFLICT DO NOTHING"#,
+    )
+    .bind(homes.iter().map(|(gpu, _)| *gpu).collect::<Vec<_>>())
+    .bind(homes.iter().map(|(_, node)| *node).collect::<Vec<_>>())
+    .execute(tx)
+    .await
+    .doing("writing where GPUs are")?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use crate::copy::CopyRows;
 use crate::error::{Doing, StorageError};
+use crate::index::Asked;
 use sqlx::PgConnection;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -88,24 +89,27 @@ pub struct JournalHeader {
     pub horizon_us: i64,
 }
 
-/// Headers of the last revisions of `gpus` for the hours that begin in `[from_us, to_us)`, by GPU and hour.
+/// Headers of the last revisions of each GPU's journals, for the hours that begin at its instant or later, before `to_us`.
 ///
 /// # Errors
 /// Driver errors.
-pub async fn last_journals(
+pub async fn standing_journals(
     connection: &mut PgConnection,
-    gpus: &[String],
-    from_us: i64,
+    asked: &[Asked],
     to_us: i64,
 ) -> Result<Vec<JournalHeader>, StorageError> {
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
     sqlx::query_as(
-        "SELECT DISTINCT ON (gpu, hour_us)
-                gpu, hour_us, revision, compute_slices, memory_slices, capacity_us, digest, horizon_us
-         FROM journal WHERE gpu = ANY($1) AND hour_us >= $2 AND hour_us < $3
-         ORDER BY gpu, hour_us, revision DESC",
+        "SELECT found.* FROM UNNEST($1::TEXT[], $2::INT8[]) AS asked (gpu, from_us) CROSS JOIN LATERAL (
+            SELECT DISTINCT ON (j.hour_us)
+                   j.gpu, j.hour_us, j.revision, j.compute_slices, j.memory_slices, j.capacity_us, j.digest, j.horizon_us
+            FROM journal AS j WHERE j.gpu = asked.gpu AND j.hour_us >= asked.from_us AND j.hour_us < $3
+            ORDER BY j.hour_us, j.revision DESC OFFSET 0) AS found",
     )
-    .bind(gpus)
-    .bind(from_us)
+    .bind(asked.iter().map(|(gpu, _)| gpu.as_str()).collect::<Vec<_>>())
+    .bind(asked.iter().map(|(_, us)| *us).collect::<Vec<_>>())
     .bind(to_us)
     .fetch_all(connection)
     .await

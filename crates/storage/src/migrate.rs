@@ -20,6 +20,43 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (20_260_901_000_600, "business", include_str!("../../../migrations/20260901000600_business.sql")),
     (20_260_901_000_700, "inbox", include_str!("../../../migrations/20260901000700_inbox.sql")),
     (20_260_901_000_800, "touched", include_str!("../../../migrations/20260901000800_touched.sql")),
+    (20_260_901_000_900, "span_state", include_str!("../../../migrations/20260901000900_span_state.sql")),
+    (
+        20_260_901_001_000,
+        "measured_marks",
+        include_str!("../../../migrations/20260901001000_measured_marks.sql"),
+    ),
+    (
+        20_260_901_001_100,
+        "bounded_reads",
+        include_str!("../../../migrations/20260901001100_bounded_reads.sql"),
+    ),
+    (
+        20_260_901_001_101,
+        "journal_runs",
+        include_str!("../../../migrations/20260901001101_journal_runs.sql"),
+    ),
+    (
+        20_260_901_001_200,
+        "telemetry_blocks",
+        include_str!("../../../migrations/20260901001200_telemetry_blocks.sql"),
+    ),
+    (20_260_901_001_300, "archive", include_str!("../../../migrations/20260901001300_archive.sql")),
+    (
+        20_260_901_001_400,
+        "measured_and_findings",
+        include_str!("../../../migrations/20260901001400_measured_and_findings.sql"),
+    ),
+    (
+        20_260_901_001_500,
+        "billing_depth",
+        include_str!("../../../migrations/20260901001500_billing_depth.sql"),
+    ),
+    (
+        20_260_901_001_600,
+        "parked_decisions",
+        include_str!("../../../migrations/20260901001600_parked_decisions.sql"),
+    ),
 ];
 
 /// Brings the schema up to date and returns how many migrations that took: 0 on a current database.

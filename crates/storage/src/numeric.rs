@@ -10,8 +10,3 @@ pub(crate) fn parse(text: &str, column: &'static str) -> Result<i128, StorageErr
         source: None,
     })
 }
-
-/// As [`parse`], of a column that may be null.
-pub(crate) fn parse_or_null(text: Option<&str>, column: &'static str) -> Result<Option<i128>, StorageError> {
-    text.map(|text| parse(text, column)).transpose()
-}

@@ -55,6 +55,46 @@ pub async fn load(
     .doing("reading offsets")
 }
 
+/// All stored offsets, by group, topic and partition.
+///
+/// # Errors
+/// Driver errors.
+pub async fn load_all(connection: &mut PgConnection) -> Result<Vec<OffsetRow>, StorageError> {
+    sqlx::query_as(
+        r#"SELECT group_name, topic, partition, cluster_id, topic_id, next_offset FROM consumer_offset
+           ORDER BY group_name COLLATE "C", topic COLLATE "C", partition"#,
+    )
+    .fetch_all(connection)
+    .await
+    .doing("reading offsets")
+}
+
+/// Forgets the stored offset of a partition, so that it is read from the oldest record kept. A batch under way finds its fence gone.
+///
+/// # Errors
+/// [`StorageError::Fenced`] where something else is stored by now; driver errors.
+pub async fn forget(tx: &mut PgConnection, row: &OffsetRow) -> Result<(), StorageError> {
+    let done = sqlx::query(
+        "DELETE FROM consumer_offset WHERE group_name = $1 AND topic = $2 AND partition = $3 AND next_offset = $4",
+    )
+    .bind(&row.group_name)
+    .bind(&row.topic)
+    .bind(row.partition)
+    .bind(row.next_offset)
+    .execute(tx)
+    .await
+    .doing("forgetting an offset")?;
+    if done.rows_affected() == 1 {
+        return Ok(());
+    }
+    Err(StorageError::Fenced {
+        group: row.group_name.clone(),
+        topic: row.topic.clone(),
+        partition: row.partition,
+        expected: Some(row.next_offset),
+    })
+}
+
 /// Moves the offset of a batch from `expected` (none: nothing is stored yet) to `next`, in the batch's transaction. Two consumers that both
 /// believe to own the partition meet here: the second one waits for the first to commit and then finds another offset.
 ///

@@ -53,6 +53,43 @@ pub struct ParkedRow {
     pub origin: String,
     /// The bytes as they came.
     pub body: Vec<u8>,
+    /// The parked event it is a vain retry of.
+    pub retry_of: Option<i64>,
+}
+
+/// The decision about a parked event.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct DecisionRow {
+    /// `retried`, `corrected` or `discarded`.
+    pub decision: String,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub decided_at_us: i64,
+    /// By whom.
+    pub principal: String,
+}
+
+/// The fact that stands under an identity.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Standing {
+    /// Its place in the order of acceptance.
+    pub seq: i64,
+    /// When it was accepted.
+    pub received_at_us: i64,
+    /// Canonical JSON of the whole event.
+    pub body: Vec<u8>,
+}
+
+/// Which parked events are meant. Nothing asked for means all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// The one with this number.
+    pub number: Option<i64>,
+    /// Those with this code.
+    pub reason: Option<String>,
+    /// Those of this CloudEvents `source`.
+    pub source: Option<String>,
 }
 
 /// What becomes of a parked event.
@@ -60,14 +97,18 @@ pub struct ParkedRow {
 pub enum Decision {
     /// It was offered again; what came of that is a new acceptance.
     Retried,
+    /// Another event was offered for it.
+    Corrected,
     /// It is dropped for good.
     Discarded,
 }
 
 impl Decision {
-    const fn as_str(self) -> &'static str {
+    /// The word in tables and audit records.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Retried => "retried",
+            Self::Corrected => "corrected",
             Self::Discarded => "discarded",
         }
     }
@@ -85,9 +126,9 @@ pub async fn insert(tx: &mut PgConnection, events: &[NewParked]) -> Result<u64, 
         events.iter().map(|event| field(event).map(storable)).collect()
     };
     let done = sqlx::query(
-        "INSERT INTO parked (reason, detail, source, id, subject, at_us, received_at_us, origin, body, fingerprint)
+        "INSERT INTO parked (reason, detail, source, id, subject, at_us, received_at_us, origin, body, fingerprint, retry_of)
          SELECT * FROM UNNEST($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::INT8[], $7::INT8[], $8::TEXT[],
-                              $9::BYTEA[], $10::BYTEA[])
+                              $9::BYTEA[], $10::BYTEA[], $11::INT8[])
          ON CONFLICT (fingerprint) DO NOTHING",
     )
     .bind(texts(|event| Some(&event.reason)))
@@ -100,6 +141,7 @@ pub async fn insert(tx: &mut PgConnection, events: &[NewParked]) -> Result<u64, 
     .bind(texts(|event| Some(&event.origin)))
     .bind(events.iter().map(|event| event.body.as_slice()).collect::<Vec<_>>())
     .bind(events.iter().map(fingerprint).collect::<Vec<_>>())
+    .bind(events.iter().map(|event| event.retry_of).collect::<Vec<_>>())
     .execute(tx)
     .await
     .doing("parking events")?;
@@ -123,33 +165,118 @@ fn fingerprint(event: &NewParked) -> Vec<u8> {
     hash.finalize().to_vec()
 }
 
-/// Parked events without a decision, in the order they were parked.
+/// Parked events of the choice without a decision, in the order they were parked.
 ///
 /// # Errors
 /// Driver errors.
-pub async fn open(connection: &mut PgConnection) -> Result<Vec<ParkedRow>, StorageError> {
+pub async fn open(connection: &mut PgConnection, choice: &Choice) -> Result<Vec<ParkedRow>, StorageError> {
     sqlx::query_as(
-        "SELECT seq, reason, detail, source, id, subject, at_us, received_at_us, origin, body FROM parked AS p
-         WHERE NOT EXISTS (SELECT FROM parked_decision WHERE parked_seq = p.seq) ORDER BY seq",
+        "SELECT seq, reason, detail, source, id, subject, at_us, received_at_us, origin, body, retry_of FROM parked AS p
+         WHERE ($1::INT8 IS NULL OR seq = $1) AND ($2::TEXT IS NULL OR reason = $2) AND ($3::TEXT IS NULL OR source = $3)
+           AND NOT EXISTS (SELECT FROM parked_decision WHERE parked_seq = p.seq) ORDER BY seq",
     )
+    .bind(choice.number)
+    .bind(&choice.reason)
+    .bind(&choice.source)
     .fetch_all(connection)
     .await
     .doing("reading parked events")
 }
 
-/// The open parked event with this number.
+/// Numbers of the parked events of the choice without a decision, in the order they were parked.
 ///
 /// # Errors
 /// Driver errors.
-pub async fn find_open(connection: &mut PgConnection, seq: i64) -> Result<Option<ParkedRow>, StorageError> {
+pub async fn numbers(connection: &mut PgConnection, choice: &Choice) -> Result<Vec<i64>, StorageError> {
+    sqlx::query_scalar(
+        "SELECT seq FROM parked AS p
+         WHERE ($1::INT8 IS NULL OR seq = $1) AND ($2::TEXT IS NULL OR reason = $2) AND ($3::TEXT IS NULL OR source = $3)
+           AND NOT EXISTS (SELECT FROM parked_decision WHERE parked_seq = p.seq) ORDER BY seq",
+    )
+    .bind(choice.number)
+    .bind(&choice.reason)
+    .bind(&choice.source)
+    .fetch_all(connection)
+    .await
+    .doing("reading numbers of parked events")
+}
+
+/// Those of these parked events that have no decision yet, in the order they were parked.
+///
+/// # Errors
+/// Driver errors.
+pub async fn open_among(
+    connection: &mut PgConnection,
+    numbers: &[i64],
+) -> Result<Vec<ParkedRow>, StorageError> {
     sqlx::query_as(
-        "SELECT seq, reason, detail, source, id, subject, at_us, received_at_us, origin, body FROM parked AS p
-         WHERE seq = $1 AND NOT EXISTS (SELECT FROM parked_decision WHERE parked_seq = p.seq)",
+        "SELECT seq, reason, detail, source, id, subject, at_us, received_at_us, origin, body, retry_of FROM parked AS p
+         WHERE seq = ANY($1) AND NOT EXISTS (SELECT FROM parked_decision WHERE parked_seq = p.seq) ORDER BY seq",
+    )
+    .bind(numbers)
+    .fetch_all(connection)
+    .await
+    .doing("reading parked events")
+}
+
+/// The parked event with this number, decided or not.
+///
+/// # Errors
+/// Driver errors.
+pub async fn find(connection: &mut PgConnection, seq: i64) -> Result<Option<ParkedRow>, StorageError> {
+    sqlx::query_as(
+        "SELECT seq, reason, detail, source, id, subject, at_us, received_at_us, origin, body, retry_of FROM parked WHERE seq = $1",
     )
     .bind(seq)
     .fetch_optional(connection)
     .await
     .doing("reading a parked event")
+}
+
+/// What was decided about the parked event with this number.
+///
+/// # Errors
+/// Driver errors.
+pub async fn decision(connection: &mut PgConnection, seq: i64) -> Result<Option<DecisionRow>, StorageError> {
+    sqlx::query_as(
+        "SELECT decision, reason, decided_at_us, principal FROM parked_decision WHERE parked_seq = $1",
+    )
+    .bind(seq)
+    .fetch_optional(connection)
+    .await
+    .doing("reading the decision about a parked event")
+}
+
+/// Numbers of the vain retries of a parked event.
+///
+/// # Errors
+/// Driver errors.
+pub async fn retries(connection: &mut PgConnection, seq: i64) -> Result<Vec<i64>, StorageError> {
+    sqlx::query_scalar("SELECT seq FROM parked WHERE retry_of = $1 ORDER BY seq")
+        .bind(seq)
+        .fetch_all(connection)
+        .await
+        .doing("reading retries of a parked event")
+}
+
+/// The accepted fact of this identity.
+///
+/// # Errors
+/// Driver errors.
+pub async fn standing(
+    connection: &mut PgConnection,
+    source: &str,
+    id: &str,
+) -> Result<Option<Standing>, StorageError> {
+    sqlx::query_as(
+        "SELECT f.seq, f.received_at_us, f.body FROM identity AS i JOIN fact AS f ON f.seq = i.fact_seq
+         WHERE i.source = $1 AND i.id = $2",
+    )
+    .bind(source)
+    .bind(id)
+    .fetch_optional(connection)
+    .await
+    .doing("reading the fact that stands")
 }
 
 /// Open parked events, counted by reason.
@@ -178,14 +305,16 @@ pub async fn decide(
     decision: Decision,
     reason: &str,
     decided_at_us: i64,
+    principal: &str,
 ) -> Result<(), StorageError> {
     sqlx::query(
-        "INSERT INTO parked_decision (parked_seq, decision, reason, decided_at_us) VALUES ($1, $2, $3, $4)",
+        "INSERT INTO parked_decision (parked_seq, decision, reason, decided_at_us, principal) VALUES ($1, $2, $3, $4, $5)",
     )
     .bind(seq)
     .bind(decision.as_str())
     .bind(reason)
     .bind(decided_at_us)
+    .bind(principal)
     .execute(tx)
     .await
     .doing("deciding about a parked event")?;

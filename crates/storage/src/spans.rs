@@ -2,6 +2,7 @@
 
 use crate::copy::CopyRows;
 use crate::error::{Doing, StorageError};
+use crate::index::Asked;
 use sqlx::PgConnection;
 
 /// Held time of one unit of an allocation with unchanged holders and shares.
@@ -49,7 +50,22 @@ pub struct SpanRow {
     pub held: bool,
     /// Billing state over the time.
     pub state: Option<String>,
+    /// First memory slice of the unit; none: unplaced.
+    pub memory_start: Option<i16>,
+    /// Slurm job by which process owners tell this span.
+    pub slurm_job: Option<String>,
+    /// Pod by which process owners tell this span.
+    pub pod_uid: Option<String>,
+    /// Held by these names in the minute of the start, before it.
+    pub before_us: i32,
+    /// Held by these names in the minute of the end, from it on.
+    pub after_us: i32,
+    /// Whether the unit is held exclusively.
+    pub alone: bool,
 }
+
+/// End of a span that goes on with the horizon, as it is stored; read it is the horizon.
+pub const OPEN: i64 = i64::MAX;
 
 /// An allocation as it stands.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
@@ -124,13 +140,32 @@ pub async fn replace_spans(
         .execute(&mut *tx)
         .await
         .doing("replacing usage")?;
+    insert_spans(tx, spans).await
+}
+
+/// Removes every span and allocation, before all is derived anew.
+///
+/// # Errors
+/// Driver errors.
+pub async fn clear(tx: &mut PgConnection) -> Result<(), StorageError> {
+    for statement in ["DELETE FROM usage_span", "DELETE FROM allocation"] {
+        sqlx::query(statement).execute(&mut *tx).await.doing("replacing usage")?;
+    }
+    Ok(())
+}
+
+/// Adds spans.
+///
+/// # Errors
+/// [`StorageError::Refused`] for a span that is no interval; driver errors.
+pub async fn insert_spans(tx: &mut PgConnection, spans: &[SpanRow]) -> Result<(), StorageError> {
     let mut rows = CopyRows::default();
     for span in spans {
         push_span(&mut rows, span);
     }
     let statement = "COPY usage_span (tenant, project, allocation, unit, count, sku, class, gpu, node, start_us, end_us, since_us,
                      weights, position, compute_slices, memory_slices, gpu_compute_slices, gpu_memory_slices, weight,
-                     held, state) FROM STDIN";
+                     held, state, memory_start, slurm_job, pod_uid, before_us, after_us, alone) FROM STDIN";
     rows.send(tx, statement, "replacing usage").await?;
     Ok(())
 }
@@ -148,10 +183,64 @@ fn push_span(rows: &mut CopyRows, span: &SpanRow) {
         .text(&span.weight)
         .plain(span.held)
         .text_or_null(span.state.as_deref())
+        .plain_or_null(span.memory_start)
+        .text_or_null(span.slurm_job.as_deref())
+        .text_or_null(span.pod_uid.as_deref())
+        .plain(span.before_us)
+        .plain(span.after_us)
+        .plain(span.alone)
         .end_row();
 }
 
-/// Spans by allocation, unit and begin.
+/// A span as it stands, with the place of its row, which holds until the row changes.
+#[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct StandingSpan {
+    /// Place of the row.
+    pub ctid: String,
+    /// What it says; its end is [`OPEN`] where it goes on with the horizon.
+    #[sqlx(flatten)]
+    pub span: SpanRow,
+}
+
+/// Spans on each GPU that end after its instant, as they are stored. The GPUs must be locked.
+///
+/// # Errors
+/// Driver errors.
+pub async fn standing_spans(
+    tx: &mut PgConnection,
+    asked: &[Asked],
+) -> Result<Vec<StandingSpan>, StorageError> {
+    sqlx::query_as(
+        "SELECT found.* FROM UNNEST($1::TEXT[], $2::INT8[]) AS asked (gpu, from_us) CROSS JOIN LATERAL (
+            SELECT ctid::TEXT, tenant, project, allocation, unit, count, sku, class, gpu, node, start_us, end_us, since_us, weights,
+                   position, compute_slices, memory_slices, gpu_compute_slices, gpu_memory_slices, weight, held, state, memory_start,
+                   slurm_job, pod_uid, before_us, after_us, alone
+            FROM usage_span AS s WHERE s.gpu = asked.gpu AND s.end_us > asked.from_us OFFSET 0) AS found",
+    )
+    .bind(asked.iter().map(|(gpu, _)| gpu.as_str()).collect::<Vec<_>>())
+    .bind(asked.iter().map(|(_, us)| *us).collect::<Vec<_>>())
+    .fetch_all(tx)
+    .await
+    .doing("reading usage")
+}
+
+/// Removes the spans at these places, read in the same transaction.
+///
+/// # Errors
+/// Driver errors.
+pub async fn remove_spans(tx: &mut PgConnection, ctids: &[String]) -> Result<(), StorageError> {
+    if ctids.is_empty() {
+        return Ok(());
+    }
+    sqlx::query("DELETE FROM usage_span WHERE ctid = ANY($1::TEXT[]::TID[])")
+        .bind(ctids)
+        .execute(tx)
+        .await
+        .doing("replacing usage")?;
+    Ok(())
+}
+
+/// Spans by allocation, unit and begin. One that goes on ends at the horizon.
 ///
 /// # Errors
 /// Driver errors.
@@ -160,12 +249,15 @@ pub async fn load_spans(
     filter: &SpanFilter<'_>,
 ) -> Result<Vec<SpanRow>, StorageError> {
     sqlx::query_as(
-        r#"SELECT tenant, project, allocation, unit, count, sku, class, gpu, node, start_us, end_us, since_us, weights, position,
-                  compute_slices, memory_slices, gpu_compute_slices, gpu_memory_slices, weight, held, state
-           FROM usage_span
+        r#"SELECT tenant, project, allocation, unit, count, sku, class, gpu, node, start_us,
+                  CASE WHEN end_us = 9223372036854775807 THEN COALESCE(horizon_us, end_us) ELSE end_us END AS end_us, since_us, weights, position,
+                  compute_slices, memory_slices, gpu_compute_slices, gpu_memory_slices, weight, held, state, memory_start,
+                  slurm_job, pod_uid, before_us, after_us, alone
+           FROM usage_span CROSS JOIN (SELECT horizon_us FROM ledger_state) AS state
            WHERE end_us > $1 AND start_us < $2 AND ($3::TEXT IS NULL OR tenant = $3)
              AND ($4::TEXT IS NULL OR project = $4) AND ($5::TEXT IS NULL OR allocation = $5)
-           ORDER BY allocation COLLATE "C", unit, start_us, gpu COLLATE "C""#,
+             AND (end_us < 9223372036854775807 OR COALESCE(horizon_us > $1, TRUE))
+           ORDER BY allocation COLLATE "C", unit, start_us, gpu COLLATE "C", tenant COLLATE "C", project COLLATE "C" NULLS FIRST, held"#,
     )
     .bind(filter.from_us)
     .bind(filter.to_us)

@@ -12,6 +12,8 @@ pub struct LedgerState {
     pub clock_us: Option<i64>,
     /// Version of the rules the read models were derived by.
     pub rule_set: Option<String>,
+    /// Form of the read models.
+    pub derived: i32,
 }
 
 /// Reads the state.
@@ -19,7 +21,7 @@ pub struct LedgerState {
 /// # Errors
 /// Driver errors.
 pub async fn load(connection: &mut PgConnection) -> Result<LedgerState, StorageError> {
-    sqlx::query_as("SELECT horizon_us, clock_us, rule_set FROM ledger_state")
+    sqlx::query_as("SELECT horizon_us, clock_us, rule_set, derived FROM ledger_state")
         .fetch_one(connection)
         .await
         .doing("reading the ledger's state")
@@ -61,4 +63,17 @@ pub async fn advance_horizon(
     .fetch_one(connection)
     .await
     .doing("moving the horizon")
+}
+
+/// Notes that the read models have this form now.
+///
+/// # Errors
+/// Driver errors.
+pub async fn set_derived(connection: &mut PgConnection, form: i32) -> Result<(), StorageError> {
+    sqlx::query("UPDATE ledger_state SET derived = $1")
+        .bind(form)
+        .execute(connection)
+        .await
+        .doing("noting the form of the read models")?;
+    Ok(())
 }

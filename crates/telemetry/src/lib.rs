@@ -5,3 +5,4 @@ pub mod logs;
 pub mod metrics;
 pub mod names;
 pub mod shutdown;
+pub mod terminal;

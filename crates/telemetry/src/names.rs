@@ -38,6 +38,8 @@ metrics! {
     LEDGER_PARKED = "gpuledger_ledger_parked_events", "Parked events without a decision.", [];
     LEDGER_HORIZON = "gpuledger_ledger_horizon_timestamp_seconds",
         "Horizon of the ledger, Unix time.", [];
+    LEDGER_UNARCHIVED = "gpuledger_ledger_unarchived_hours",
+        "Hours of telemetry that should be in the archive and are not.", [];
 
     HTTP_REQUESTS = "gpuledger_http_request_duration_seconds",
         "Time of requests by route template.", ["method", "route", "status"];

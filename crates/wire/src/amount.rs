@@ -1,5 +1,6 @@
 //! Decimal amounts as they travel: text, so that no float comes between (M-6).
 
+use gpuledger_domain::share::Share;
 use rust_decimal::Decimal;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer};
@@ -83,6 +84,13 @@ impl Unsigned {
     /// The decimal.
     pub const fn get(self) -> Decimal {
         self.0
+    }
+}
+
+impl Unsigned {
+    /// The decimal as an exact rational.
+    pub fn ratio(self) -> Share {
+        Share::new(self.0.mantissa(), 10_i128.pow(self.0.scale()))
     }
 }
 

@@ -1,11 +1,15 @@
 //! From events to the facts that the rules see, and the digest that tells same content from other.
 
+use crate::amount::Unsigned;
 use crate::bodies::{self, Class, Mode, NodeDecommissioned, State};
 use crate::encode::canonical_json;
 use crate::event::{Event, EventData};
+use crate::number::Count;
 use crate::text::Name;
 use gpuledger_domain::fact::{self, Cause, Fact, FactBody, PlacedOf};
 use gpuledger_domain::ids::{AllocationId, GpuId, NodeId, ProjectId, ScrubId, Source, TenantId};
+use gpuledger_domain::pool::{Work, WorkKind};
+use gpuledger_domain::share::Share;
 use gpuledger_domain::time::Instant;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -80,8 +84,8 @@ fn body(data: &EventData) -> FactBody {
             placement: scrub.placement.map(Into::into),
             started_at: scrub.started_at.get(),
         },
+        EventData::WorkReported(work) => FactBody::Work(work.into()),
         EventData::QuarantineReleased(_)
-        | EventData::WorkReported(_)
         | EventData::UsageReported(_)
         | EventData::ChargeRecorded(_)
         | EventData::DisputeResolved(_)
@@ -101,6 +105,29 @@ fn placed_body(placed: &bodies::AllocationPlaced) -> FactBody {
         (None, runtime) => PlacedOf::Runtime(runtime.as_ref().map(Into::into).unwrap_or_default()),
     };
     FactBody::Placed(fact::Placed { of, units: placed.units.iter().map(Into::into).collect() })
+}
+
+impl From<&bodies::WorkReported> for Work {
+    fn from(work: &bodies::WorkReported) -> Self {
+        let count = |count: Option<Count>| count.map(|count| Share::from_integer(count.get().into()));
+        let amounts = [
+            (WorkKind::InputTokens, count(work.input_tokens)),
+            (WorkKind::OutputTokens, count(work.output_tokens)),
+            (WorkKind::CachedTokens, count(work.cached_tokens)),
+            (WorkKind::Requests, count(work.requests)),
+            (WorkKind::KvByteUs, work.kv_byte_us.map(|held| Share::from_integer(held.get()))),
+            (WorkKind::Units, work.units.map(Unsigned::ratio)),
+        ];
+        Self {
+            pool: work.pool.to_string(),
+            tenant: TenantId::new(&work.tenant),
+            project: project(work.project.as_ref()),
+            adapter: work.adapter.as_ref().map(ToString::to_string),
+            start: work.start.get(),
+            end: work.end.get(),
+            amounts: amounts.into_iter().filter_map(|(kind, amount)| Some((kind, amount?))).collect(),
+        }
+    }
 }
 
 impl From<&bodies::NodeInventory> for fact::Inventory {

@@ -38,7 +38,7 @@ pub const FINDINGS: &[FindingKind] = &[
     raised(Kind::NotEntitled, "an event whose source is not bound to its principal: at once"),
     raised(
         Kind::LateRefused,
-        "a fact that would change a period closed longer ago than the lateness limit (90 days): at once",
+        "a fact that would change a period closed longer ago than the seller's lateness limit (90 days): at once",
     ),
     raised(Kind::BadValue, "an event that cannot be read, or a field that cannot be taken: at once"),
     raised(
@@ -53,10 +53,9 @@ pub const FINDINGS: &[FindingKind] = &[
         Kind::EndBeforeStart,
         "an allocation with releases before its start only: until one at or after it comes",
     ),
-    named(
-        "owner_mismatch",
-        Severity::Warning,
-        "a process owner that differs from the allocation's runtime: from the first window",
+    raised(
+        Kind::OwnerMismatch,
+        "processes of a job or pod, for 10 s in minutes that were held whole: on a unit that their own allocation does not hold while it is in force, or on a shared unit that none of those who hold it names: until the unit was measured without them",
     ),
     raised(
         Kind::Contested,
@@ -65,6 +64,10 @@ pub const FINDINGS: &[FindingKind] = &[
     raised(
         Kind::PlacementMismatch,
         "a grant or placement that differs from the inventory, or devices beyond the granted count: from the first instant",
+    ),
+    raised(
+        Kind::UnknownProfile,
+        "a MIG profile, or a model with MIG on, that is in no table of geometry: for as long as inventories list it; of a grant that an inventory does not explain, from its start",
     ),
     raised(Kind::Oversubscribed, "shares of one unit that add up to more than 1: for as long as they do"),
     raised(
@@ -77,32 +80,27 @@ pub const FINDINGS: &[FindingKind] = &[
     ),
     raised(
         Kind::Gap,
-        "a hole in a telemetry stream's sequence: from the first window after it until it is filled",
+        "a hole in a telemetry stream's sequence: for the time between the windows around it, until it is filled; and a time in which a node says itself that it could not measure",
     ),
-    named(
-        "clock_skew",
-        Severity::Warning,
-        "a source whose event times differ from receive times by more than 5 minutes: from the first event",
+    raised(
+        Kind::ClockSkew,
+        "a source whose facts are dated more than 1 minute after they were received: until its next fact that is not; and a node of whose unit more than a minute was measured in one minute, so that its windows overlap. A clock that is late cannot be told from a delivery that is",
     ),
-    named(
-        "unattributed",
-        Severity::Warning,
-        "measured use of a unit that no allocation holds: from the first window",
+    raised(
+        Kind::Unattributed,
+        "a process for 10 s, or 10 s of SM-active time without one, on a unit in whole minutes in which no allocation held it and it was neither scrubbed nor broken: until the unit was measured without it",
     ),
-    named(
-        "foreign_process",
-        Severity::Critical,
-        "a process of another tenant on an exclusively held unit: from the first window",
+    raised(
+        Kind::ForeignProcess,
+        "processes of a job or pod that is not the holder's on an exclusively held unit, for 10 s in minutes that were held whole: until the unit was measured without them",
     ),
-    named(
-        "held_after_release",
-        Severity::Warning,
-        "a process of a released allocation still on its unit: from the first window that begins after the release",
+    raised(
+        Kind::HeldAfterRelease,
+        "processes of a job or pod on a unit that its allocation held before its end, for 10 s in minutes that begin after it, while no allocation of that name is in force: until the unit was measured without them",
     ),
-    named(
-        "idle_allocation",
-        Severity::Info,
-        "an allocation without measured SM activity for 1 hour: until it is active",
+    raised(
+        Kind::IdleAllocation,
+        "a held unit with less than 1 % of SM-active time in each minute, for 1 hour of measured time in a row: until it is active or its hold ends",
     ),
     named("residue_unknown", Severity::Info, "a residue domain whose last holder is not known: once per GPU"),
     named(

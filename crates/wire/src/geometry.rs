@@ -3,13 +3,19 @@
 use gpuledger_domain::geometry::{Geometry, ModelGeometry, Profile};
 use serde::Deserialize;
 
-/// Each file of `schemas/geometry/`, by name.
-const FILES: [(&str, &str); 5] = [
+/// Each file of `schemas/geometry/`, by name. A model without one is taken from what its inventory says (ADR 44).
+const FILES: [(&str, &str); 11] = [
     ("a30", include_str!("../../../schemas/geometry/a30.json")),
     ("a100-40gb", include_str!("../../../schemas/geometry/a100-40gb.json")),
     ("a100-80gb", include_str!("../../../schemas/geometry/a100-80gb.json")),
     ("h100-80gb", include_str!("../../../schemas/geometry/h100-80gb.json")),
     ("h100-94gb", include_str!("../../../schemas/geometry/h100-94gb.json")),
+    ("h100-96gb", include_str!("../../../schemas/geometry/h100-96gb.json")),
+    ("gh200-144gb", include_str!("../../../schemas/geometry/gh200-144gb.json")),
+    ("h200-141gb", include_str!("../../../schemas/geometry/h200-141gb.json")),
+    ("b200-180gb", include_str!("../../../schemas/geometry/b200-180gb.json")),
+    ("gb200", include_str!("../../../schemas/geometry/gb200.json")),
+    ("rtx-pro-6000-blackwell", include_str!("../../../schemas/geometry/rtx-pro-6000-blackwell.json")),
 ];
 
 #[derive(Deserialize)]
@@ -19,6 +25,9 @@ struct File {
     _title: String,
     #[serde(rename = "sources")]
     _sources: Vec<String>,
+    /// Where the starts were seen. Which profiles there are is often published, where they may lie seldom.
+    #[serde(rename = "placements")]
+    _placements: String,
     models: Vec<String>,
     compute_slices: u8,
     memory_slices: u8,
@@ -120,6 +129,31 @@ mod tests {
         assert_eq!(h100[3], "2g.20gb 2/2 [0, 2, 4]");
         assert_eq!(h100[4], "3g.40gb 3/4 [0, 4]");
         assert_eq!(h100[6], "7g.80gb 7/8 [0]");
+        let rtx: Vec<String> = whole("NVIDIA RTX PRO 6000 Blackwell Server Edition");
+        assert_eq!(rtx[0], "1g.24gb 1/3 [0, 3, 6, 9]");
+        assert_eq!(rtx[5], "2g.48gb 2/6 [0, 6]");
+        for (model, names) in [
+            ("NVIDIA H200", ["1g.18gb", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"]),
+            ("NVIDIA B200", ["1g.23gb", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"]),
+            ("NVIDIA GB200", ["1g.24gb", "1g.47gb", "2g.47gb", "3g.95gb", "4g.95gb", "7g.189gb"]),
+            ("NVIDIA GH200 480GB", ["1g.12gb", "1g.24gb", "2g.24gb", "3g.48gb", "4g.48gb", "7g.96gb"]),
+        ] {
+            let family = geometry.of(model).unwrap();
+            let slices = names.map(|name| {
+                let profile = family.profile(name).unwrap();
+                (profile.compute_slices, profile.memory_slices, profile.starts.len())
+            });
+            assert_eq!(slices, [(1, 1, 7), (1, 2, 4), (2, 2, 3), (3, 4, 2), (4, 4, 1), (7, 8, 1)], "{model}");
+        }
+    }
+
+    #[test]
+    fn a_profile_of_a_compute_instance_is_that_of_its_gpu_instance() {
+        let geometry = geometry();
+        let h100 = geometry.of("NVIDIA H100 80GB HBM3").unwrap();
+        assert_eq!(h100.profile("1c.3g.40gb"), h100.profile("3g.40gb"));
+        assert_eq!(h100.profile("1g.18gb"), None);
+        assert_eq!(h100.profile("unknown"), None);
     }
 
     /// Real vendor data nobody here wrote; absent on a bare checkout.
@@ -137,6 +171,8 @@ mod tests {
             ("A100-40GB", "NVIDIA A100-SXM4-40GB"),
             ("A100-80GB", "NVIDIA A100 80GB PCIe"),
             ("H100-80GB", "NVIDIA H100 PCIe"),
+            ("H200-141GB", "NVIDIA H200"),
+            ("B200-180GB", "NVIDIA B200"),
         ] {
             let profiles = data["gpus"][family]["profiles"].as_object().unwrap();
             let ours = geometry.of(model).unwrap();
@@ -145,7 +181,46 @@ mod tests {
                 let profile = ours.profile(name).unwrap();
                 let slices = serde_json::json!([profile.memory_slices, profile.compute_slices]);
                 assert_eq!([&numbers[0], &numbers[1]], [&slices[0], &slices[1]], "{family} {name}");
+                if !name.contains('+') {
+                    assert_eq!(numbers[2], serde_json::json!(profile.starts.len()), "{family} {name}");
+                }
             }
         }
+    }
+
+    /// The vendor's partition editor says how often each profile fits on an empty GPU: as often as it has starts.
+    #[test]
+    fn profiles_fit_as_often_as_the_vendors_editor_makes_them() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../../shared/data/gpu-inventory/mig-parted-config-default.yaml");
+        let Ok(text) = std::fs::read_to_string(path) else {
+            println!(
+                "SKIPPED profiles_fit_as_often_as_the_vendors_editor_makes_them: ../shared/data is absent"
+            );
+            return;
+        };
+        let uniform = text.split("\n  all-").filter(|section| !section.starts_with("balanced"));
+        let made: BTreeSet<(String, usize)> = uniform
+            .flat_map(str::lines)
+            .filter_map(|line| {
+                let (name, count) = line.trim().strip_prefix('"')?.split_once("\": ")?;
+                Some((name.to_owned(), count.parse().ok()?))
+            })
+            .collect();
+        let geometry = geometry();
+        let mut compared = 0;
+        for profile in geometry.models.iter().flat_map(|model| &model.profiles) {
+            let counts: Vec<usize> =
+                made.iter().filter(|(name, _)| *name == profile.name).map(|(_, count)| *count).collect();
+            // Only one instance can have the media engines. An early driver's name of GB200's smallest is another board's double one here.
+            let one_only = profile.name.contains("+me");
+            let renamed = (profile.name.as_str(), profile.starts.len()) == ("1g.24gb", 7);
+            if counts.is_empty() || one_only || renamed {
+                continue;
+            }
+            assert!(counts.contains(&profile.starts.len()), "{}: {counts:?}", profile.name);
+            compared += 1;
+        }
+        assert!(compared >= 55, "{compared} profiles compared");
     }
 }

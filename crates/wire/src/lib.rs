@@ -5,6 +5,8 @@
 //! machine-readable form, generated from these types; a test keeps both equal.
 
 pub mod amount;
+pub mod arrived;
+pub mod block;
 pub mod bodies;
 pub mod currency;
 mod decode;
@@ -25,9 +27,10 @@ pub mod schema;
 pub mod share;
 pub mod text;
 pub mod time;
+pub mod window;
 
 pub use decode::{BatchItem, decode_batch, decode_binary, decode_structured};
 pub use encode::{Record, canonical_json, encode_binary, encode_structured};
 pub use error::{About, EventError, Fault};
 pub use event::{EVENT_TYPES, Event, EventData, MAX_BATCH_BYTES, MAX_EVENT_BYTES};
-pub use routing::{TOPIC_FACTS, TOPIC_PARKED, TOPIC_SIGNALS, TOPIC_TELEMETRY, TOPIC_WORK};
+pub use routing::{TOPIC_FACTS, TOPIC_PARKED, TOPIC_SIGNALS, TOPIC_TELEMETRY, TOPIC_WORK, scrub_subject};

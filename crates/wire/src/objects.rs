@@ -3,15 +3,14 @@
 mod customers;
 mod documents;
 mod limits;
+mod pools;
 mod prices;
 mod words;
 
 pub use customers::{Customer, Mapping, PeriodZone, Project, Seller, Tax, Tenant};
 pub use documents::{ObjectFault, parse_documents};
-pub use limits::{
-    FailMode, GpuSet, IdlePolicy, Limit, LimitPeriod, OnHard, Pool, PoolPolicy, Quota, Residue, ResidueMode,
-    Resource,
-};
+pub use limits::{FailMode, GpuSet, Limit, LimitPeriod, OnHard, Quota, Residue, ResidueMode, Resource};
+pub use pools::{IdlePolicy, Pool, PoolPolicy};
 pub use prices::{
     Commitment, Credit, CreditType, FleetCost, Lock, Matcher, Per, Price, RateCard, ServiceCredits, Sku,
     Tier, TierMode, Tiers,

@@ -3,6 +3,7 @@
 use crate::bodies::{DisputeSubject, GrantUnit, NodeDecommissioned, Runtime};
 use crate::event::{Event, EventData};
 use crate::text::Name;
+use sha2::{Digest, Sha256};
 
 /// Telemetry windows, by node.
 pub const TOPIC_TELEMETRY: &str = "gpuledger.telemetry.v1";
@@ -23,6 +24,7 @@ struct Named<'a> {
     node: Option<&'a str>,
     tenant: Option<&'a str>,
     runtime: Option<&'a Runtime>,
+    pool: Option<&'a str>,
 }
 
 impl Event {
@@ -48,20 +50,24 @@ impl Event {
         }
     }
 
-    /// What the fact is found by: `gpu:…`, `node:…`, `alloc:…`, `job:…`, `pod:…`, and of a source its grants and snapshots.
+    /// What the fact is found by: `gpu:…`, `node:…`, `alloc:…`, `job:…`, `pod:…`, `pool:…` (its grants and its work), `scrub:…`, and of a
+    /// source its grants and snapshots.
     /// Sorted, each once.
     pub fn subjects(&self) -> Vec<String> {
         let named = named(&self.data);
         let mut subjects: Vec<String> = named.gpus.iter().map(|gpu| format!("gpu:{gpu}")).collect();
         subjects.extend(named.node.map(|node| format!("node:{node}")));
         subjects.extend(named.allocation.map(|allocation| format!("alloc:{allocation}")));
+        subjects.extend(named.pool.map(|pool| format!("pool:{pool}")));
         if let Some(runtime) = named.runtime {
             subjects.extend(runtime.slurm_job.as_ref().map(|job| format!("job:{job}")));
             subjects.extend(runtime.pod_uid.as_ref().map(|pod| format!("pod:{pod}")));
         }
-        match self.data {
+        match &self.data {
             EventData::AllocationGranted(_) => subjects.push(format!("source-grants:{}", self.source)),
             EventData::AllocationSnapshot(_) => subjects.push(format!("snapshot:{}", self.source)),
+            EventData::ScrubStarted(scrub) => subjects.push(scrub_subject(&scrub.gpu, &scrub.scrub)),
+            EventData::ScrubFinished(scrub) => subjects.push(scrub_subject(&scrub.gpu, &scrub.scrub)),
             _ => {}
         }
         subjects.sort();
@@ -77,6 +83,13 @@ impl Event {
         }
         named(&self.data).first().map_or_else(|| format!("{} {}", self.source, self.id), str::to_owned)
     }
+}
+
+/// What the begin and the end of a scrub on a GPU are found by: a hash, since both names together may be longer than an index row.
+pub fn scrub_subject(gpu: &str, scrub: &str) -> String {
+    let hash = Sha256::digest(format!("{gpu}/{scrub}"));
+    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("scrub:{digits}")
 }
 
 impl<'a> Named<'a> {
@@ -125,6 +138,7 @@ fn named(data: &EventData) -> Named<'_> {
             gpus: devices(&grant.units),
             tenant: Some(&grant.tenant),
             runtime: grant.runtime.as_ref(),
+            pool: grant.pool.as_deref(),
             ..Named::default()
         },
         EventData::AllocationPlaced(placed) => Named {
@@ -142,7 +156,7 @@ fn named(data: &EventData) -> Named<'_> {
         EventData::ScrubStarted(scrub) => Named::gpu(&scrub.gpu),
         EventData::ScrubFinished(scrub) => Named::gpu(&scrub.gpu),
         EventData::QuarantineReleased(release) => Named::gpu(&release.gpu),
-        EventData::WorkReported(work) => Named::tenant(&work.tenant),
+        EventData::WorkReported(work) => Named { pool: Some(&work.pool), ..Named::tenant(&work.tenant) },
         EventData::UsageReported(usage) => Named::tenant(&usage.tenant),
         EventData::ChargeRecorded(charge) => Named::tenant(&charge.tenant),
         EventData::DisputeResolved(dispute) => match &dispute.about {

@@ -11,6 +11,7 @@ mod docs;
 mod entitle;
 mod etag;
 mod events;
+mod findings;
 mod invoices;
 mod limit;
 mod middleware;

@@ -8,10 +8,11 @@ use crate::state::State;
 use actix_web::web::{self, Data, Query};
 use actix_web::{HttpResponse, Responder};
 use gpuledger_books::spans::span_of;
+use gpuledger_books::usage::portions;
 use gpuledger_books::usage_json::usage_json;
 use gpuledger_domain::fact::Class;
 use gpuledger_domain::ids::{AllocationId, ProjectId, Source, TenantId};
-use gpuledger_domain::report::{GroupKey, ReportContext, UsageRow, Weight, usage_rows};
+use gpuledger_domain::report::{GroupKey, Report, ReportContext, Weight};
 use gpuledger_domain::time::{HOUR_US, Instant, Window};
 use gpuledger_domain::usage::{AllocationView, End, UsageSpan};
 use gpuledger_storage::PgConnection;
@@ -46,8 +47,9 @@ pub(crate) struct UsageParams {
     /// empty: one row for all. Default: `tenant`.
     #[param(example = "tenant,sku")]
     group_by: Option<String>,
-    /// By which slices whole-GPU equivalents count: `memory` (default), `compute` or `dominant`.
-    #[param(pattern = "^(memory|compute|dominant)$", example = "memory")]
+    /// By what whole-GPU equivalents count: slices of `memory` (default) or `compute`, the larger of both (`dominant`), or SM-active time
+    /// (`sm`).
+    #[param(pattern = "^(memory|compute|dominant|sm)$", example = "memory")]
     weight: Option<String>,
     /// Only this tenant. A tenant's token needs none and takes no other.
     #[param(min_length = 1, max_length = 512, pattern = r"^[^\x00-\x1f\x7f-\x9f]+$")]
@@ -85,16 +87,22 @@ pub(crate) struct UsageReportRow {
     allocated_us: String,
     /// Time after shares, in seconds: what is billed.
     unit_seconds: String,
-    /// Whole-GPU equivalents, in seconds.
-    gpu_seconds: String,
+    /// Whole-GPU equivalents, in seconds; null where they are weighed by SM-active time and none was measured.
+    gpu_seconds: Option<String>,
     /// Null where no unit was placed.
     compute_slice_us: Option<String>,
     /// Null where no unit was placed.
     memory_slice_us: Option<String>,
-    /// Null where it is not measured.
+    /// Time with an active SM, in microseconds; null where it was not measured, which is not zero.
     sm_active_us: Option<String>,
-    /// Why a reading is null.
+    /// How SM-active time was measured: the weakest label that went in; where it is null, why.
     quality: String,
+    /// Held time that the readings of SM-active time cover, in microseconds.
+    covered_us: String,
+    /// Memory in use, in bytes times microseconds; null where it was not measured.
+    memory_byte_us: Option<String>,
+    /// Energy in millijoules, of whole GPUs; null where it was not measured.
+    energy_mj: Option<String>,
     /// The group keys; null where the row has none.
     #[serde(flatten)]
     keys: BTreeMap<String, Option<String>>,
@@ -139,17 +147,25 @@ pub(crate) async fn get(
 
     let mut tx = state.db.snapshot_of(reads.scope()).await?;
     let found = load(&mut tx, &params, &reads, &asked).await?;
-    tx.commit().await?;
-
     let Asked { window, keys, weight, limit } = asked;
     let as_of = found.as_of;
-    let (keys, mut rows) = web::block(move || {
-        let rows = found.rows(window, &keys, weight);
-        let rows: Vec<UsageRow> =
-            rows.into_iter().filter(|row| after.as_ref().is_none_or(|last| row.keys > *last)).collect();
-        (keys, rows)
+    let (keys, mut report) = web::block(move || {
+        let report = found.report(window, &keys, weight);
+        (keys, report)
     })
     .await?;
+    for portion in portions(&mut tx, &report).await? {
+        let rollups = portion.load(&mut tx).await?;
+        report = web::block(move || {
+            report.measure(&rollups);
+            report
+        })
+        .await?;
+    }
+    tx.commit().await?;
+
+    let mut rows = report.into_rows();
+    rows.retain(|row| after.as_ref().is_none_or(|last| row.keys > *last));
     let more = rows.len() > limit;
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).and_then(|row| binding.write(&row.keys));
@@ -167,15 +183,10 @@ fn check(params: &UsageParams) -> Result<Asked, Problem> {
     let to = faults.needed_time("to", params.to.as_deref());
     let window = faults.window(from, to);
     let keys = keys(&mut faults, params.group_by.as_deref().unwrap_or("tenant"));
-    let weight = match params.weight.as_deref() {
-        None | Some("memory") => Weight::Memory,
-        Some("compute") => Weight::Compute,
-        Some("dominant") => Weight::Dominant,
-        Some(_) => {
-            faults.add("weight", "expected memory, compute or dominant");
-            Weight::Memory
-        }
-    };
+    let weight = Weight::parse(params.weight.as_deref().unwrap_or("memory")).unwrap_or_else(|| {
+        faults.add("weight", "expected memory, compute, dominant or sm");
+        Weight::Memory
+    });
     let limit = faults.limit(params.limit.as_deref(), DEFAULT_LIMIT, MAX_LIMIT);
     faults.tenant(params.tenant.as_deref());
     faults.name("project", params.project.as_deref());
@@ -227,10 +238,10 @@ struct Found {
 }
 
 impl Found {
-    fn rows(&self, window: Window, keys: &[GroupKey], weight: Weight) -> Vec<UsageRow> {
+    fn report(self, window: Window, keys: &[GroupKey], weight: Weight) -> Report {
         let allocations = self.labelled.iter().map(|view| (view.allocation.as_str(), view)).collect();
-        let context = ReportContext { zones: self.zones.clone(), allocations, weight };
-        usage_rows(&self.spans, window, keys, &context)
+        let context = ReportContext { zones: self.zones, allocations, weight };
+        Report::new(self.spans, window, keys, &context)
     }
 }
 

@@ -4,7 +4,7 @@ mod account;
 mod cards;
 
 use crate::error::BillingError;
-use gpuledger_domain::ids::SkuId;
+use gpuledger_domain::ids::{SkuId, TenantId};
 use gpuledger_domain::rating::{RateCard, RateCards, check_cards};
 use gpuledger_storage::PgConnection;
 use gpuledger_wire::objects::{Commitment, Credit, Customer, Object, Seller, Tenant};
@@ -64,6 +64,16 @@ impl Catalogue {
     /// # Errors
     /// The database, or an object that cannot be read.
     pub async fn load(connection: &mut PgConnection) -> Result<Self, BillingError> {
+        Self::as_of(&Self::versions(connection).await?, i64::MAX)
+    }
+
+    /// What stood when the version with this `seq` was the last.
+    pub(crate) fn as_of(versions: &[(i64, Object)], seq: i64) -> Result<Self, BillingError> {
+        Self::new(versions.iter().filter(|(own, _)| *own <= seq).map(|(_, object)| object.clone()))
+    }
+
+    /// Every version in the order of application, with its `seq`.
+    pub(crate) async fn versions(connection: &mut PgConnection) -> Result<Vec<(i64, Object)>, BillingError> {
         let versions = gpuledger_storage::objects::all_versions(connection).await?;
         let read = |version: &gpuledger_storage::objects::ObjectVersion| {
             let unreadable = |why: String| BillingError::Object {
@@ -72,15 +82,20 @@ impl Catalogue {
                 why,
             };
             let value = serde_json::from_str(&version.body).map_err(|e| unreadable(e.to_string()))?;
-            Object::from_json(&value).map_err(|e| unreadable(e.to_string()))
+            let object = Object::from_json(&value).map_err(|e| unreadable(e.to_string()))?;
+            Ok((version.seq, object))
         };
-        let objects: Vec<Object> = versions.iter().map(read).collect::<Result<_, _>>()?;
-        Self::new(objects)
+        versions.iter().map(read).collect()
     }
 
     /// What is wrong between the objects, for `apply` to refuse: prices that fit equally well (V-12).
     pub fn conflicts(&self) -> Vec<String> {
         check_cards(&self.cards).iter().map(ToString::to_string).collect()
+    }
+
+    /// Whether a tenant has an object.
+    pub(crate) fn knows(&self, tenant: &TenantId) -> bool {
+        self.tenants.contains_key(tenant.as_str())
     }
 
     /// Ids of the tenants that can get a document: they have a customer or a currency. In order.

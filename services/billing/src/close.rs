@@ -1,62 +1,27 @@
-//! Closing a period: preconditions, rating, one draft a tenant (rules V-2, V-3).
+//! Closing a period: preconditions, rating, corrections of earlier ones, one draft a tenant (rules V-2, V-3, A-6).
+
+mod open;
+mod report;
+
+pub use report::{CloseReport, Closed, Refused};
 
 use crate::account::Account;
-use crate::catalogue::Catalogue;
+use crate::correct::{CorrectError, corrections};
 use crate::document::Document;
-use crate::draft::{Frozen, draft};
+use crate::draft::{Contents, Correction, Frozen, draft};
 use crate::error::BillingError;
-use crate::history::History;
-use crate::late::{Late, billed_us, priced_us};
+use crate::history::{History, carried};
+use crate::ledgers::Ledgers;
+use crate::rated::{Month, rated};
 use crate::trail::{self, Step};
-use crate::usage::{self, Usage};
 use gpuledger_domain::ids::TenantId;
-use gpuledger_domain::rating::{Period, Rated, Rating, UnitUse, price, rate};
+use gpuledger_domain::money::Money;
+use gpuledger_domain::rating::{Period, Rated};
 use gpuledger_domain::time::{Instant, Window};
 use gpuledger_storage::closes::{self, PeriodClose};
 use gpuledger_storage::documents::{self, DocumentRow};
-use gpuledger_storage::{Db, PgConnection, facts, state};
-
-/// What became of a close.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CloseReport {
-    /// The period.
-    pub period: Period,
-    /// Whether nothing was written.
-    pub dry_run: bool,
-    /// Tenants whose period is closed, in order.
-    pub closed: Vec<Closed>,
-    /// Tenants whose period could not be closed, in order, with why.
-    pub refused: Vec<Refused>,
-    /// Closed periods, this one and earlier ones, whose usage changed after their close.
-    pub late: Vec<Late>,
-}
-
-/// A tenant whose period is closed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Closed {
-    /// Who.
-    pub tenant: String,
-    /// Its document; none where there was nothing to bill (V-11).
-    pub document: Option<Document>,
-    /// Whether this close made it; else it was closed before.
-    pub is_new: bool,
-}
-
-/// A tenant whose period, or a document, that stays as it is, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// Who.
-    pub tenant: String,
-    /// In words.
-    pub reason: String,
-}
-
-impl CloseReport {
-    /// Whether every tenant asked for is closed.
-    pub fn is_complete(&self) -> bool {
-        self.refused.is_empty()
-    }
-}
+use gpuledger_storage::progress::{self, PartitionRead};
+use gpuledger_storage::{Db, PgConnection, facts, parked, state};
 
 /// Closes `period` for `tenant`, or for every tenant. Each tenant is closed or named with the reason; closing again changes nothing.
 /// `now` is the server's clock.
@@ -73,19 +38,18 @@ pub async fn close_period(
     let mut tx = db.begin().await?;
     // From here to the end no batch is accepted: a fact is either in what is frozen now, or later.
     closes::hold_closing(&mut tx).await?;
+    let history = History::load(&mut tx).await?;
     let closing = Closing {
         period,
         now,
-        catalogue: Catalogue::load(&mut tx).await?,
-        usage: usage::load(&mut tx).await?,
-        history: History::load(&mut tx).await?,
+        ledgers: Ledgers::load(&mut tx, &history.objects_seqs()).await?,
+        partitions: progress::all(&mut tx).await?,
+        history,
         standing: standing(&mut tx).await?,
     };
-    let mut report =
-        CloseReport { period, dry_run, closed: Vec::new(), refused: Vec::new(), late: Vec::new() };
+    let mut report = CloseReport::new(period, dry_run);
     for tenant in closing.candidates(tenant) {
-        report.late.extend(closing.late(&tenant)?);
-        match closing.decide(&tenant)? {
+        match closing.decide(&tenant, &mut report)? {
             Decision::Refuse(reason) => report.refused.push(Refused { tenant: tenant.to_string(), reason }),
             Decision::Standing(document) => {
                 let document = document.map(|boxed| *boxed);
@@ -98,6 +62,8 @@ pub async fn close_period(
             }
         }
     }
+    let parked = parked::count_open(&mut tx).await?;
+    report.late_refused = parked.iter().find(|(reason, _)| reason == "late_refused").map_or(0, |(_, n)| *n);
     if dry_run {
         tx.rollback().await?
     } else {
@@ -122,8 +88,8 @@ struct Standing {
 struct Closing {
     period: Period,
     now: Instant,
-    catalogue: Catalogue,
-    usage: Usage,
+    ledgers: Ledgers,
+    partitions: Vec<PartitionRead>,
     history: History,
     standing: Standing,
 }
@@ -147,123 +113,95 @@ impl Closing {
         if let Some(tenant) = tenant {
             return vec![tenant.clone()];
         }
-        let applied = self.catalogue.tenants().map(TenantId::new);
+        let applied = self.ledgers.now.catalogue.tenants().map(TenantId::new);
         let mut all: Vec<TenantId> = applied.chain(self.unknown()).collect();
         all.sort();
         all.dedup();
         all
     }
 
-    /// Tenants without an object that used something in the period, as the zone of any seller has it.
+    /// Tenants without an object that used or were sold something in the period, as the zone of any seller has it.
     fn unknown(&self) -> Vec<TenantId> {
+        let Ledgers { now, sold, .. } = &self.ledgers;
+        let zones = now.catalogue.zones();
         let windows: Vec<Window> =
-            self.catalogue.zones().into_iter().filter_map(|zone| self.period.window(zone).ok()).collect();
-        let used = |tenant: &&TenantId| windows.iter().any(|window| self.usage.touches(tenant, *window));
-        self.usage.tenants().filter(used).cloned().collect()
+            zones.into_iter().filter_map(|zone| self.period.window(zone).ok()).collect();
+        let used = |tenant: &&TenantId| windows.iter().any(|window| now.usage.touches(tenant, *window));
+        let bought =
+            |tenant: &&TenantId| windows.iter().any(|window| sold.touches(tenant, (self.period, *window)));
+        now.usage.tenants().filter(used).chain(sold.tenants().filter(bought)).cloned().collect()
     }
 
-    fn decide(&self, tenant: &TenantId) -> Result<Decision, BillingError> {
-        let account = match self.catalogue.account(tenant) {
+    fn decide(&self, tenant: &TenantId, report: &mut CloseReport) -> Result<Decision, BillingError> {
+        let account = match self.ledgers.now.catalogue.account(tenant) {
             Ok(account) => account,
             Err(reason) => return Ok(Decision::Refuse(reason)),
         };
+        let documents = self.history.documents(tenant)?;
+        let closed = self.history.closed(tenant);
+        let corrections = match corrections(&self.ledgers, tenant, &closed, &documents, account.currency) {
+            Ok(corrections) => corrections,
+            Err(CorrectError::Refused(reason)) => return Ok(Decision::Refuse(reason)),
+            Err(CorrectError::Failed(error)) => return Err(error),
+        };
         // What is closed stands, whatever was opened again or came late before it: closing again changes nothing.
         if self.history.is_closed(tenant, self.period) {
+            report.note_late(&account, &corrections, None)?;
             return Ok(Decision::Standing(self.history.document(tenant, self.period)?.map(Box::new)));
         }
         let window = self.period.window(account.period_zone)?;
-        if let Some(reason) = self.too_early(&account, window) {
+        let refusal = self.not_yet(&account, window).or_else(|| self.unrated(&account, window));
+        if let Some(reason) = refusal {
+            report.note_late(&account, &corrections, None)?;
             return Ok(Decision::Refuse(reason));
         }
-        match self.rated(&account, window) {
-            Ok(rated) if rated.lines.is_empty() && rated.unpriced.is_empty() => Ok(Decision::Close(None)),
-            // An amount that fits no number is this tenant's matter; the others close.
-            Ok(rated) => Ok(match self.make(account, window, &rated) {
-                Ok(made) => Decision::Close(Some(Box::new(made))),
-                Err(error @ BillingError::Money(_)) => Decision::Refuse(error.to_string()),
-                Err(error) => return Err(error),
-            }),
-            Err(reason) => Ok(Decision::Refuse(reason)),
+        let month = Month { account: &account, period: self.period, window };
+        let rated = match rated(&self.ledgers.now, &self.ledgers.sold, month, None) {
+            Ok(rated) => rated,
+            Err(error) => return Ok(Decision::Refuse(error.to_string())),
+        };
+        report.note_not_billed(&account, &rated);
+        report.note_before_books(tenant, self.first_period(&account), &self.ledgers.sold);
+        if is_nothing(&rated) && corrections.is_empty() {
+            return Ok(Decision::Close(None));
         }
-    }
-
-    /// Why the period cannot be closed yet, or none.
-    fn too_early(&self, account: &Account, window: Window) -> Option<String> {
-        let period = self.period;
-        if self.now < window.end() {
-            return Some(format!(
-                "period {period} is not over before {} ({})",
-                window.end(),
-                account.period_zone.name()
-            ));
-        }
-        match self.usage.horizon {
-            Some(horizon) if horizon >= window.end() => {}
-            Some(horizon) => {
-                return Some(format!(
-                    "the ledger has come to {horizon} only, period {period} ends at {}",
-                    window.end()
-                ));
+        let carried_in = carried(&documents, &account)?;
+        // An amount that fits no number is this tenant's matter; the others close.
+        match self.make(account.clone(), window, (&rated, &corrections), carried_in) {
+            Ok(made) => {
+                report.note_late(&account, &corrections, Some(&made.document.id))?;
+                Ok(Decision::Close(Some(Box::new(made))))
             }
-            None => {
-                return Some(format!(
-                    "the ledger has no facts yet, period {period} ends at {}",
-                    window.end()
-                ));
-            }
+            Err(error @ BillingError::Money(_)) => Ok(Decision::Refuse(error.to_string())),
+            Err(error) => Err(error),
         }
-        let open = self.first_open(account).filter(|open| *open < period)?;
-        Some(format!("period {open} comes before {period} and is not closed; close it first"))
     }
 
-    /// The earliest period of a tenant that is not closed: counted from the one that contains `books_open`, else from its first use.
-    fn first_open(&self, account: &Account) -> Option<Period> {
-        let first = account.books_open.or_else(|| self.usage.first(&account.tenant))?;
-        let mut period = Period::containing(first, account.period_zone)?;
-        while period < self.period && self.history.is_closed(&account.tenant, period) {
-            period = period.next()?;
-        }
-        Some(period)
+    /// Commitments and credits that this version cannot apply.
+    fn unrated(&self, account: &Account, window: Window) -> Option<String> {
+        let unrated = self.ledgers.now.catalogue.unrated(&account.tenant, window);
+        (!unrated.is_empty()).then(|| unrated.join("; "))
     }
 
-    /// The tenant's usage of the period, or why it cannot be rated.
-    fn rated(&self, account: &Account, window: Window) -> Result<Rated, String> {
-        let unrated = self.catalogue.unrated(&account.tenant, window);
-        if !unrated.is_empty() {
-            return Err(unrated.join("; "));
-        }
-        rate(&self.units(account), self.rating(account, window)).map_err(|error| error.to_string())
-    }
-
-    fn units(&self, account: &Account) -> Vec<UnitUse> {
-        self.usage.units(&account.tenant, account.books_open.unwrap_or(Instant::MIN))
-    }
-
-    fn rating<'a>(&'a self, account: &'a Account, period: Window) -> Rating<'a> {
-        Rating { tenant: &account.tenant, period, currency: account.currency, cards: &self.catalogue.cards }
-    }
-
-    /// The tenant's closed periods up to this one whose usage is not what was billed.
-    fn late(&self, tenant: &TenantId) -> Result<Vec<Late>, BillingError> {
-        let Ok(account) = self.catalogue.account(tenant) else { return Ok(Vec::new()) };
-        let mut late = Vec::new();
-        for period in self.history.closed_until(tenant, self.period) {
-            let window = period.window(account.period_zone)?;
-            // Prices that cannot be chosen are said where they are needed.
-            let Ok(priced) = price(&self.units(&account), self.rating(&account, window)) else { continue };
-            let billed_us = billed_us(self.history.document(tenant, period)?.as_ref())?;
-            let now_us = priced_us(&priced);
-            if now_us != billed_us {
-                late.push(Late { tenant: tenant.to_string(), period, billed_us, now_us });
-            }
-        }
-        Ok(late)
-    }
-
-    fn make(&self, account: Account, window: Window, rated: &Rated) -> Result<Made, BillingError> {
+    fn make(
+        &self,
+        account: Account,
+        window: Window,
+        (rated, corrections): (&Rated, &[Correction]),
+        carried_in: Money,
+    ) -> Result<Made, BillingError> {
         let attempt = self.history.next_attempt(&account.tenant, self.period);
-        let names = &self.catalogue.names;
-        let document = draft(&account, (self.period, window), attempt, rated, names, &self.standing.frozen)?;
+        let document = draft(&Contents {
+            account: &account,
+            period: self.period,
+            window,
+            attempt,
+            rated,
+            corrections,
+            carried_in,
+            names: &self.ledgers.now.catalogue.names,
+            frozen: &self.standing.frozen,
+        })?;
         let series = account.series.clone().unwrap_or_else(|| format!("INV-{}", self.period.year()));
         Ok(Made { account, attempt, series, document })
     }
@@ -283,10 +221,11 @@ impl Closing {
             seq: 0,
             period: self.period.to_string(),
             tenant: tenant.to_string(),
-            as_of_us: self.usage.horizon.unwrap_or_default().as_micros(),
+            as_of_us: self.ledgers.now.usage.horizon.unwrap_or_default().as_micros(),
             facts_count: frozen.facts_count,
             facts_digest: frozen.facts_digest.clone(),
             facts_seq: self.standing.facts_seq,
+            objects_seq: self.ledgers.objects_seq,
             rule_set: frozen.rule_set.clone(),
             closed_at_us: self.now.as_micros(),
         };
@@ -312,4 +251,9 @@ impl Closing {
             paid_at_us: None,
         })
     }
+}
+
+/// Whether there is nothing to say on a document (V-11).
+fn is_nothing(rated: &Rated) -> bool {
+    rated.lines.is_empty() && rated.unpriced.is_empty() && rated.unpriced_meters.is_empty()
 }

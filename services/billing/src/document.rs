@@ -32,10 +32,13 @@ pub struct Document {
     pub window: WindowView,
     /// ISO 4217 code.
     pub currency: String,
-    /// In order of project, SKU, class and price.
+    /// Usage, meters, recorded charges, each in order of project, SKU, class, state and price; then adjustments of earlier periods.
     pub lines: Vec<LineView>,
     /// Usage without a price: billed nothing, and the document cannot be issued (V-11).
     pub unpriced: Vec<UnpricedView>,
+    /// Charges in another currency: billed nothing, and named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_billed: Vec<NotBilledView>,
     /// Sum of the lines.
     pub subtotal: String,
     /// One per rate.
@@ -44,11 +47,11 @@ pub struct Document {
     pub total: String,
     /// Prepaid credit that paid for it.
     pub credits: Vec<CreditView>,
-    /// Brought over from earlier documents.
+    /// Brought over from earlier documents in the customer's favour: it pays for this one first (V-11).
     pub carried_in: String,
-    /// Left for the next document.
+    /// Left in the customer's favour for the next document: what a negative total and `carried_in` come to beyond this one.
     pub carried_out: String,
-    /// What is to be paid.
+    /// What is to be paid; never negative.
     pub amount_due: String,
     /// How amounts were rounded, in words.
     pub rounding: String,
@@ -74,34 +77,65 @@ pub struct WindowView {
 pub struct LineView {
     /// The document's id and the number of the line.
     pub id: String,
-    /// `usage`.
+    /// `usage`, `meter`, `charge` or `adjustment`.
     pub kind: String,
     /// For which project.
     pub project: Option<String>,
-    /// What was held.
-    pub sku: String,
-    /// The SKU's name.
+    /// What was held or sold; null of a recorded charge.
+    pub sku: Option<String>,
+    /// The SKU's name, or what a recorded charge is for.
     pub description: String,
-    /// How it was bought.
-    pub class: String,
-    /// Unit-seconds after shares.
+    /// How it was bought; null of what is no GPU time.
+    pub class: Option<String>,
+    /// Billing state, where one was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Unit-seconds after shares; of a meter what was reported; 1 of a recorded charge. Of an adjustment the difference.
     pub quantity: String,
-    /// `second`.
+    /// `second`; of a meter the unit it was reported in; `charge`.
     pub unit: String,
-    /// The price.
+    /// The price; of a recorded charge its amount.
     pub unit_price: String,
-    /// What one price buys: `hour`.
+    /// What one price buys: `hour` or `unit`.
     pub per: String,
-    /// Quantity times price, rounded once.
+    /// Quantity times price, rounded once. Of an adjustment the difference of two such amounts.
     pub amount: String,
-    /// What is billed by: `allocation`.
+    /// What is billed by: `allocation`, `work`, `meter` or `charge` (V-13).
     pub basis: String,
+    /// What an adjustment corrects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrects: Option<CorrectsView>,
     /// The line's part of each tax.
     pub taxes: Vec<LineTaxView>,
-    /// Where the price stands.
-    pub price: PriceView,
+    /// Where the price stands; null of a recorded charge.
+    pub price: Option<PriceView>,
     /// What the quantity is made of.
     pub details: Vec<DetailView>,
+}
+
+/// What an adjustment corrects: a line of a closed period, which comes to something else from all facts now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CorrectsView {
+    /// The closed month.
+    pub period: String,
+    /// The line that stood first; absent where no document had such a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// Kind of that line: `usage`, `meter` or `charge`.
+    pub kind: String,
+    /// What it comes to now.
+    pub now: FigureView,
+    /// What stood on documents before.
+    pub stood: FigureView,
+}
+
+/// How much, and what it comes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FigureView {
+    /// How much.
+    pub quantity: String,
+    /// What it comes to.
+    pub amount: String,
 }
 
 /// A line's part of a tax.
@@ -130,18 +164,26 @@ pub struct PriceView {
     pub minimum: String,
 }
 
-/// What one unit of an allocation gives to a line.
+/// What one unit of an allocation gives to a line, or one fact that reported or recorded it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DetailView {
     /// Which allocation.
-    pub allocation: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocation: Option<String>,
     /// Which unit of it, counted from 0.
-    pub unit: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// Who said the fact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// First charged instant in the line.
     pub start: String,
     /// First instant after the last charged one.
     pub end: String,
-    /// Unit-seconds after shares, the added part included.
+    /// As the line's, the added part included.
     pub quantity: String,
     /// Of it, what minimum and granularity added (V-6).
     pub added: String,
@@ -150,18 +192,39 @@ pub struct DetailView {
 /// Usage without a price.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnpricedView {
-    /// By which allocation.
-    pub allocation: String,
-    /// What was held.
+    /// By which allocation; null of what is no GPU time.
+    pub allocation: Option<String>,
+    /// What was held or sold.
     pub sku: String,
-    /// How it was bought.
-    pub class: String,
+    /// How it was bought; null of what is no GPU time.
+    pub class: Option<String>,
     /// First unpriced instant.
     pub start: String,
     /// First instant after the last one.
     pub end: String,
-    /// Unit-seconds after shares.
+    /// Unit-seconds after shares, or what was reported.
     pub quantity: String,
+    /// The unit it was reported in, where that is not `second`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// The closed month it belongs to, where it came late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period: Option<String>,
+}
+
+/// A recorded charge that is billed nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotBilledView {
+    /// Who recorded it.
+    pub source: String,
+    /// The id of the fact.
+    pub id: String,
+    /// What for.
+    pub description: String,
+    /// How much.
+    pub amount: String,
+    /// In which currency.
+    pub currency: String,
 }
 
 /// One tax.

@@ -42,6 +42,16 @@ pub enum BillingError {
         /// What it is.
         status: String,
     },
+    /// A later document rests on it.
+    #[error(
+        "document {id:?} cannot be discarded: {later:?} corrects its period or takes over what it carries; discard that one first"
+    )]
+    BuiltOn {
+        /// Which.
+        id: String,
+        /// The later one.
+        later: String,
+    },
     /// There is no such document or line.
     #[error("{0}")]
     NotFound(String),

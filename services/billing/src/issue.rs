@@ -120,10 +120,15 @@ fn day_of(at: Instant, zone: Option<&str>) -> String {
 /// Discards a draft, which reopens its period for that tenant.
 ///
 /// # Errors
-/// [`BillingError::NotFound`] where there is no such document; [`BillingError::NotADraft`]; the database.
+/// [`BillingError::NotFound`] where there is no such document; [`BillingError::NotADraft`]; [`BillingError::BuiltOn`]; the database.
 pub async fn discard(db: &Db, which: Which<'_>, now: Instant) -> Result<Document, BillingError> {
     let mut tx = db.begin().await?;
+    // No close may build on it meanwhile.
+    closes::hold_closing(&mut tx).await?;
     let row = find(&mut tx, which).await?;
+    if let Some(later) = built_on(&mut tx, &row).await? {
+        return Err(BillingError::BuiltOn { id: row.id, later });
+    }
     if !documents::discard(&mut tx, &row.id).await? {
         return Err(BillingError::NotADraft { id: row.id, status: row.status });
     }
@@ -132,6 +137,26 @@ pub async fn discard(db: &Db, which: Which<'_>, now: Instant) -> Result<Document
     trail::document(&mut tx, Step::Discarded, &document, now).await?;
     tx.commit().await?;
     Ok(document)
+}
+
+/// A later document of the tenant that corrects this one's period, or takes over what this one carries: without it, it would be wrong.
+async fn built_on(tx: &mut PgConnection, row: &DocumentRow) -> Result<Option<String>, BillingError> {
+    let filter = DocumentFilter { tenant: Some(&row.tenant), period: None, status: None };
+    let carries = crate::text::is_something(&document_of(row)?.carried_out);
+    for other in documents::list(tx, &filter).await? {
+        if other.status == "discarded" || other.id == row.id {
+            continue;
+        }
+        let document = document_of(&other)?;
+        let corrects = document.lines.iter().filter_map(|line| line.corrects.as_ref());
+        let names_late = document.unpriced.iter().filter_map(|one| one.period.as_ref());
+        let periods = corrects.map(|corrects| &corrects.period).chain(names_late);
+        let takes_over = carries && other.period > row.period;
+        if takes_over || periods.into_iter().any(|period| *period == row.period) {
+            return Ok(Some(other.id));
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -152,12 +177,14 @@ mod tests {
         let mut document = crate::draft::tests::sample();
         assert_eq!(unissuable(&document), None);
         document.unpriced = vec![crate::document::UnpricedView {
-            allocation: "a-2".to_owned(),
+            allocation: Some("a-2".to_owned()),
             sku: "b200".to_owned(),
-            class: "on_demand".to_owned(),
+            class: Some("on_demand".to_owned()),
             start: "2026-10-05T00:00:00Z".to_owned(),
             end: "2026-10-05T01:00:00Z".to_owned(),
             quantity: "3600".to_owned(),
+            unit: None,
+            period: None,
         }];
         assert!(unissuable(&document).is_some_and(|reason| reason.contains("(b200)")));
     }

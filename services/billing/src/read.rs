@@ -1,11 +1,11 @@
 //! Documents as they stand, and what is behind their lines.
 
-use crate::document::Document;
+use crate::document::{DetailView, Document, LineView};
 use crate::error::BillingError;
-use crate::why::{FactRef, Why, why};
+use crate::why::{FactRef, Why, around, why};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::documents::{self, DocumentFilter, DocumentRow};
-use gpuledger_storage::{Db, PgConnection, facts};
+use gpuledger_storage::{Db, PgConnection, facts, sold};
 use std::collections::BTreeSet;
 
 /// Which document is meant.
@@ -77,7 +77,7 @@ pub(crate) async fn find(
     }
 }
 
-/// What a line is made of, down to the facts about its allocations.
+/// What a line is made of, down to its facts.
 ///
 /// # Errors
 /// [`BillingError::NotFound`] where there is no such line; the database; a document or fact that cannot be read.
@@ -90,15 +90,24 @@ pub async fn explain(db: &Db, line: &str) -> Result<Why, BillingError> {
     let row = documents::find(&mut tx, id).await?.ok_or_else(missing)?;
     let document = document_of(&row)?;
     let found = document.lines.iter().find(|l| l.id == line).ok_or_else(missing)?;
-    let subjects: BTreeSet<String> =
-        found.details.iter().map(|part| format!("alloc:{}", part.allocation)).collect();
-    let subjects: Vec<String> = subjects.into_iter().collect();
-    let facts = fact_refs(&mut tx, &subjects).await?;
+    let facts = fact_refs(&mut tx, found).await?;
     why(&document, found, facts)
 }
 
-async fn fact_refs(connection: &mut PgConnection, subjects: &[String]) -> Result<Vec<FactRef>, BillingError> {
-    let stored = facts::load_by_subjects(connection, subjects).await?;
+/// The facts about a line's allocations, and those that reported or recorded it.
+async fn fact_refs(connection: &mut PgConnection, line: &LineView) -> Result<Vec<FactRef>, BillingError> {
+    let allocations = line.details.iter().filter_map(|part| part.allocation.as_ref());
+    let subjects: BTreeSet<String> = allocations.map(|allocation| format!("alloc:{allocation}")).collect();
+    let subjects: Vec<String> = subjects.into_iter().collect();
+    let mut stored = facts::load_by_subjects(connection, &subjects).await?;
+    let around = around(connection, line, &stored).await?;
+    stored.extend(around);
+    let said: BTreeSet<(&str, &str)> = line.details.iter().filter_map(said_by).collect();
+    if !said.is_empty() {
+        let sold = sold::load(connection).await?;
+        stored
+            .extend(sold.into_iter().filter(|fact| said.contains(&(fact.source.as_str(), fact.id.as_str()))));
+    }
     let names: Vec<(String, String)> = stored.iter().map(|f| (f.source.clone(), f.id.clone())).collect();
     let identities = facts::identities(connection, &names).await?;
     let mut refs = Vec::new();
@@ -115,4 +124,8 @@ async fn fact_refs(connection: &mut PgConnection, subjects: &[String]) -> Result
     }
     refs.sort();
     Ok(refs)
+}
+
+fn said_by(part: &DetailView) -> Option<(&str, &str)> {
+    Some((part.source.as_deref()?, part.id.as_deref()?))
 }

@@ -18,6 +18,11 @@ pub(crate) fn seconds(us: i128) -> String {
     }
 }
 
+/// Whether an amount of a document is anything but nothing.
+pub(crate) fn is_something(amount: &str) -> bool {
+    amount.bytes().any(|digit| (b'1'..=b'9').contains(&digit))
+}
+
 /// Reads back what [`seconds`] wrote; none where it is no such number.
 pub(crate) fn microseconds(text: &str) -> Option<i128> {
     let (sign, text) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
@@ -32,8 +37,9 @@ pub(crate) fn microseconds(text: &str) -> Option<i128> {
     whole.parse::<i128>().ok()?.checked_mul(SECOND_US)?.checked_add(fraction)?.checked_mul(sign)
 }
 
-/// Microseconds, not negative, as hours, minutes and seconds, exact: `19 h`, `1 h 30 min`, `30 min`, `2 min 0.5 s`.
+/// Microseconds as hours, minutes and seconds, exact: `19 h`, `1 h 30 min`, `−30 min`, `2 min 0.5 s`.
 pub(crate) fn hours(us: i128) -> String {
+    let (sign, us) = if us < 0 { ("\u{2212}", us.saturating_neg()) } else { ("", us) };
     let (hours, rest) = (us / HOUR_US, us % HOUR_US);
     let (minutes, rest) = (rest / (60 * SECOND_US), rest % (60 * SECOND_US));
     let mut parts = Vec::new();
@@ -46,7 +52,7 @@ pub(crate) fn hours(us: i128) -> String {
     if rest > 0 || parts.is_empty() {
         parts.push(format!("{} s", seconds(rest)));
     }
-    parts.join(" ")
+    format!("{sign}{}", parts.join(" "))
 }
 
 /// A decimal number with its whole digits in groups of three, by narrow no-break spaces.
@@ -117,6 +123,7 @@ mod tests {
             (1_800_000_000, "30 min"),
             (3_600_500_000, "1 h 0.5 s"),
             (0, "0 s"),
+            (-5_400_000_000, "\u{2212}1 h 30 min"),
             (185_294_426_970_000, "51\u{202f}470 h 40 min 26.97 s"),
         ] {
             assert_eq!(hours(us), text);

@@ -1,13 +1,10 @@
-//! Where usage comes from: the one place that asks the books.
+//! Usage by tenant, from the ledger as the books compute it.
 
-use crate::error::BillingError;
-use gpuledger_books::Books;
 use gpuledger_domain::attribution::Attribution;
-use gpuledger_domain::ids::TenantId;
+use gpuledger_domain::ids::{NodeId, TenantId};
 use gpuledger_domain::rating::{UnitUse, gather_units};
 use gpuledger_domain::time::Instant;
 use gpuledger_domain::usage::{AllocationView, UsageSpan};
-use gpuledger_storage::PgConnection;
 use std::collections::BTreeMap;
 
 /// All usage at a horizon.
@@ -15,6 +12,8 @@ use std::collections::BTreeMap;
 pub struct Usage {
     /// Up to when facts act; none before the ledger was ever posted.
     pub horizon: Option<Instant>,
+    /// The last proof of life of each node that has capacity.
+    pub heard: BTreeMap<NodeId, Instant>,
     /// By whom it was held; an allocation that was transferred stands under each of its owners, with all its spans.
     by_tenant: BTreeMap<TenantId, TenantUsage>,
 }
@@ -23,16 +22,6 @@ pub struct Usage {
 struct TenantUsage {
     spans: Vec<UsageSpan>,
     allocations: Vec<AllocationView>,
-}
-
-/// Reads all usage up to the ledger's horizon.
-///
-/// # Errors
-/// The database, or a fact that cannot be read.
-pub async fn load(connection: &mut PgConnection) -> Result<Usage, BillingError> {
-    let books = Books::load(connection).await?;
-    let Some(horizon) = books.horizon else { return Ok(Usage::default()) };
-    Ok(Usage::new(books.attribute(horizon), horizon))
 }
 
 impl Usage {
@@ -55,7 +44,7 @@ impl Usage {
                 usage.allocations.extend(views.get(&allocation).cloned());
             }
         }
-        Self { horizon: Some(horizon), by_tenant }
+        Self { horizon: Some(horizon), heard: ledger.heard, by_tenant }
     }
 
     /// Everyone who held anything, in order.

@@ -1,14 +1,13 @@
 //! From a line of a document back to what it is made of, in words.
 
-use crate::document::{Document, LineView};
-use crate::error::BillingError;
-use crate::text::{exact, hours, microseconds, seconds};
-use gpuledger_domain::money::{Decimal, multiply_exact};
-use num_rational::Ratio;
-use serde::Serialize;
-use std::fmt::Write as _;
+mod arithmetic;
+mod around;
 
-const HOUR_US: i128 = 3_600_000_000;
+use crate::document::{DetailView, Document, LineView};
+use crate::error::BillingError;
+use arithmetic::arithmetic;
+pub(crate) use around::around;
+use serde::Serialize;
 
 /// A fact behind a line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -45,7 +44,8 @@ pub struct Why {
     pub line: LineView,
     /// The computation, step by step.
     pub arithmetic: Vec<String>,
-    /// The facts about its allocations, in order of time.
+    /// The facts about its allocations, where they were placed and how their devices were, or those that reported or recorded it, in order
+    /// of time.
     pub facts: Vec<FactRef>,
 }
 
@@ -67,54 +67,17 @@ pub fn why(document: &Document, line: &LineView, facts: Vec<FactRef>) -> Result<
     })
 }
 
-/// Quantity, price, exact amount, rounded amount; and the sum of the parts, where there are several.
-fn arithmetic(document: &Document, line: &LineView) -> Result<Vec<String>, BillingError> {
-    let member =
-        |member, text: &str| BillingError::Member { id: line.id.clone(), member, text: text.to_owned() };
-    let quantity_us = microseconds(&line.quantity).ok_or_else(|| member("quantity", &line.quantity))?;
-    let price: Decimal = line.unit_price.parse().map_err(|_| member("unit_price", &line.unit_price))?;
-    let amount = multiply_exact(Ratio::new(quantity_us, HOUR_US), price.value())
-        .ok_or_else(|| member("unit_price", &line.unit_price))?;
-    let mut parts_us = 0;
-    let mut added_us = 0;
-    for part in &line.details {
-        parts_us += microseconds(&part.quantity).ok_or_else(|| member("details.quantity", &part.quantity))?;
-        added_us += microseconds(&part.added).ok_or_else(|| member("details.added", &part.added))?;
-    }
-    let mut steps = Vec::new();
-    if line.details.len() > 1 {
-        let count = line.details.len();
-        steps.push(format!("{count} parts add up to {} s ({})", seconds(parts_us), hours(parts_us)));
-    }
-    if added_us > 0 {
-        let terms = format!("minimum {} s, granularity {} s", line.price.minimum, line.price.granularity);
-        steps.push(format!("of it {} s were added at the end of the holds: {terms}", seconds(added_us)));
-    }
-    steps.push(format!("{quantity_us} us are {} s", line.quantity));
-    steps.push(format!(
-        "{} s × {} {} per hour ÷ 3600 = {}",
-        line.quantity,
-        line.unit_price,
-        document.currency,
-        exact(amount)
-    ));
-    steps.push(format!("rounded once, half away from zero: {} {}", line.amount, document.currency));
-    Ok(steps)
-}
-
 impl Why {
     /// In words, for a terminal.
     pub fn text(&self) -> String {
         let line = &self.line;
         let mut text = format!(
-            "{} — {}\n  {} {} of {}{}, {} {} {}\n",
+            "{} — {}\n  {}{}, {} {} {}\n",
             line.id,
             self.number
                 .as_ref()
                 .map_or_else(|| self.status.clone(), |n| format!("invoice {n}, {}", self.status)),
-            line.description,
-            line.class,
-            self.tenant,
+            self.what(),
             line.project.as_ref().map_or_else(String::new, |p| format!("/{p}")),
             self.period,
             line.amount,
@@ -124,30 +87,29 @@ impl Why {
             text.push_str(&paragraph);
             text.push('\n');
         };
-        say(format!(
-            "\nPrice\n  rate card {} of {}, prices[{}]: {} {} per {}, lock {}",
-            line.price.card,
-            line.price.effective_from,
-            line.price.index,
-            line.unit_price,
-            self.currency,
-            line.per,
-            line.price.lock
-        ));
+        if let Some(corrects) = &line.corrects {
+            let line =
+                corrects.line.as_ref().map_or_else(|| "no line of a document yet".to_owned(), Clone::clone);
+            say(format!("\nCorrects\n  {line}, {} of {}", corrects.kind, corrects.period));
+        }
+        if let Some(price) = &line.price {
+            say(format!(
+                "\nPrice\n  rate card {} of {}, prices[{}]: {} {} per {}, lock {}",
+                price.card,
+                price.effective_from,
+                price.index,
+                line.unit_price,
+                self.currency,
+                line.per,
+                price.lock
+            ));
+        }
         say("\nArithmetic".to_owned());
         self.arithmetic.iter().for_each(|step| say(format!("  {step}")));
-        say(format!("\nAllocations ({})", line.details.len()));
-        for part in &line.details {
-            let mut row = format!(
-                "  {} unit {}  [{}, {})  {} s",
-                part.allocation, part.unit, part.start, part.end, part.quantity
-            );
-            if part.added != "0" {
-                let written = write!(row, ", {} s of it added", part.added);
-                // Writing to a String does not fail.
-                debug_assert!(written.is_ok());
-            }
-            say(row);
+        let parts: Vec<String> = line.details.iter().filter_map(part_row).collect();
+        if !parts.is_empty() {
+            say(format!("\nAllocations ({})", parts.len()));
+            parts.into_iter().for_each(&mut say);
         }
         say(format!("\nFacts ({})", self.facts.len()));
         for fact in &self.facts {
@@ -155,6 +117,22 @@ impl Why {
         }
         text
     }
+
+    /// `NVIDIA H100 80 GB, on demand of acme`.
+    fn what(&self) -> String {
+        let line = &self.line;
+        let words = [Some(line.description.as_str()), line.class.as_deref(), line.state.as_deref()];
+        let words: Vec<&str> = words.into_iter().flatten().collect();
+        format!("{} of {}", words.join(" "), self.tenant)
+    }
+}
+
+/// A part that is a unit of an allocation; none of one that is a fact, which stands among the facts.
+fn part_row(part: &DetailView) -> Option<String> {
+    let (allocation, unit) = (part.allocation.as_ref()?, part.unit.as_ref()?);
+    let added = if part.added == "0" { String::new() } else { format!(", {} s of it added", part.added) };
+    let DetailView { start, end, quantity, .. } = part;
+    Some(format!("  {allocation} unit {unit}  [{start}, {end})  {quantity} s{added}"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The command line, as the contract has it.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use gpuledger_domain::time::Instant;
 use std::path::PathBuf;
 
@@ -56,8 +56,17 @@ pub(crate) enum Command {
     /// Take NDJSON events straight into the ledger, without Kafka
     Replay {
         /// NDJSON files; `-` for standard input
-        #[arg(required = true)]
+        #[arg(required_unless_present = "archive")]
         files: Vec<PathBuf>,
+        /// Take the telemetry of an archive first: a folder or bucket, as `archive_url` names it
+        #[arg(long)]
+        archive: Option<String>,
+        /// Of the archive, only hours that begin at this time or later
+        #[arg(long, value_parser = time, requires = "archive")]
+        from: Option<Instant>,
+        /// Of the archive, only hours that begin before this time
+        #[arg(long, value_parser = time, requires = "archive")]
+        to: Option<Instant>,
         /// Horizon of the ledger afterwards; default: the newest accepted event time
         #[arg(long, value_parser = time)]
         as_of: Option<Instant>,
@@ -65,6 +74,8 @@ pub(crate) enum Command {
         #[arg(long, value_parser = time)]
         now: Option<Instant>,
     },
+    /// Make partitions ahead, archive telemetry that is due, drop what the settings let go; `serve` does the same by itself
+    Maintain,
     /// Print accepted facts
     Export {
         /// What to export
@@ -93,6 +104,12 @@ pub(crate) enum Command {
         /// What to do
         #[command(subcommand)]
         what: Parked,
+    },
+    /// A restored database, before it is served
+    Backup {
+        /// What to do
+        #[command(subcommand)]
+        what: Backup,
     },
     /// Billing periods
     Period {
@@ -132,8 +149,11 @@ pub(crate) enum Format {
 /// What to export.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Export {
-    /// All accepted facts as NDJSON: replayed elsewhere they give identical balances
+    /// All accepted facts and telemetry as NDJSON, what is archived from the archive: replayed elsewhere they give identical balances
     Events {
+        /// Facts only; `replay --archive` brings the telemetry
+        #[arg(long)]
+        facts_only: bool,
         /// Not before this time
         #[arg(long, value_parser = time)]
         from: Option<Instant>,
@@ -164,8 +184,8 @@ pub(crate) struct UsageArgs {
     /// tenant, project, sku, class, allocation, node, day, hour, month, label.NAME
     #[arg(long, value_delimiter = ',', default_value = "tenant")]
     pub(crate) group_by: Vec<String>,
-    /// Weight of whole-GPU equivalents
-    #[arg(long, default_value = "memory", value_parser = ["memory", "compute", "dominant"])]
+    /// Weight of whole-GPU equivalents: by memory slices, compute slices, the larger of both, or SM-active time
+    #[arg(long, default_value = "memory", value_parser = ["memory", "compute", "dominant", "sm"])]
     pub(crate) weight: String,
     /// Format
     #[arg(long, default_value = "table")]
@@ -202,19 +222,71 @@ pub(crate) enum Ledger {
 pub(crate) enum Parked {
     /// List them
     List {
+        /// Which
+        #[command(flatten)]
+        of: ParkedOf,
         /// Format
-        #[arg(long, default_value = "table")]
-        format: Format,
+        #[arg(long, default_value = "table", value_parser = ["table", "json"])]
+        format: String,
     },
-    /// Try one again
-    Retry {
-        /// Its number; all where none is given
-        number: Option<i64>,
-    },
-    /// Give one up
-    Discard {
+    /// Say what was wrong with one, what it says, what stands instead, and what would make it right
+    Explain {
         /// Its number
         number: i64,
+        /// Format
+        #[arg(long, default_value = "table", value_parser = ["table", "json"])]
+        format: String,
+    },
+    /// Take them in again: one, those of a kind or source, or all
+    Retry {
+        /// Its number
+        number: Option<i64>,
+        /// Which
+        #[command(flatten)]
+        of: ParkedOf,
+        /// File with the corrected event, which is taken in instead; `-` for standard input
+        #[arg(long, requires = "number", conflicts_with_all = ["kind", "source"])]
+        with: Option<PathBuf>,
+        /// Why
+        #[arg(long, default_value = "retried by hand")]
+        reason: String,
+    },
+    /// Give them up: one, or those of a kind or source
+    #[command(group(ArgGroup::new("which").args(["number", "kind", "source"]).required(true).multiple(true)))]
+    Discard {
+        /// Its number
+        number: Option<i64>,
+        /// Which
+        #[command(flatten)]
+        of: ParkedOf,
+        /// Why
+        #[arg(long)]
+        reason: String,
+    },
+}
+
+/// Which parked events.
+#[derive(Debug, Args)]
+pub(crate) struct ParkedOf {
+    /// Only this reason: `bad_value`, `conflict`, `future`, `not_entitled`, `late_refused`
+    #[arg(long)]
+    pub(crate) kind: Option<String>,
+    /// Only this source
+    #[arg(long)]
+    pub(crate) source: Option<String>,
+}
+
+/// A restored database.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Backup {
+    /// Compare the stored offsets with the broker; `serve` does the same before it starts
+    Check {
+        /// Format
+        #[arg(long, default_value = "table", value_parser = ["table", "json"])]
+        format: String,
+    },
+    /// Let partitions whose stored offset does not fit be read from the oldest record kept: what was read before counts once
+    Rewind {
         /// Why
         #[arg(long)]
         reason: String,
@@ -325,7 +397,7 @@ pub(crate) struct TokenArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// Format
-    #[arg(value_parser = ["openb", "sacct", "nvidia-smi"])]
+    #[arg(value_parser = ["azure-llm", "openb", "sacct", "nvidia-smi"])]
     pub(crate) format: String,
     /// Files
     #[arg(required = true)]
@@ -333,6 +405,12 @@ pub(crate) struct ImportArgs {
     /// A column that becomes the tenant
     #[arg(long)]
     pub(crate) tenant_key: Option<String>,
+    /// The tenant of a trace's requests; default: by the file's name
+    #[arg(long)]
+    pub(crate) tenant: Option<String>,
+    /// The pool that served a trace's requests
+    #[arg(long)]
+    pub(crate) pool: Option<String>,
     /// YAML file with `kind: Mapping` documents
     #[arg(long)]
     pub(crate) mapping: Option<PathBuf>,

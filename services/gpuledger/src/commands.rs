@@ -1,9 +1,12 @@
 //! What each command does.
 
+mod backup;
 mod billing;
 mod demo;
 pub(crate) mod events;
+mod export;
 pub(crate) mod import;
+mod maintain;
 pub(crate) mod objects;
 mod parked;
 pub(crate) mod publish;
@@ -24,8 +27,14 @@ pub(crate) async fn run(cli: Cli) -> Result<Outcome> {
         Command::Migrate => objects::migrate(&settings).await,
         Command::Apply { file } => objects::apply(&settings, &file).await,
         Command::Get { kind, id, output } => objects::get(&settings, &kind, id.as_deref(), &output).await,
-        Command::Replay { files, as_of, now } => events::replay(&settings, &files, as_of, now).await,
-        Command::Export { what: Export::Events { from, to } } => events::export(&settings, from, to).await,
+        Command::Replay { files, archive, from, to, as_of, now } => {
+            let archived = archive.map(|url| events::Archived { url, from, to });
+            events::replay(&settings, &files, archived, as_of, now).await
+        }
+        Command::Maintain => maintain::run(&settings).await,
+        Command::Export { what: Export::Events { facts_only, from, to } } => {
+            export::events(&settings, !facts_only, from, to).await
+        }
         Command::Usage(args) => reports::usage(&settings, args).await,
         Command::Ledger { what: Ledger::Balance { from, to, gpu, as_of, format } } => {
             reports::balance(&settings, from, to, gpu.as_deref(), as_of, format).await
@@ -36,6 +45,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Outcome> {
         Command::Token(args) => token::run(&settings, args),
         Command::Import(args) => import::run(&args),
         Command::Publish { files, skip } => publish::run(&settings, &files, skip).await,
+        Command::Backup { what } => backup::run(&settings, what).await,
         Command::Parked { what } => parked::run(&settings, what).await,
         Command::Period { what } => billing::period(&settings, what).await,
         Command::Invoice { what } => billing::invoice(&settings, what).await,

@@ -4,6 +4,7 @@ mod cli;
 mod clock;
 mod commands;
 mod demo;
+mod findings;
 mod outcome;
 mod progress;
 mod settings;

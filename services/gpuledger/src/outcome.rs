@@ -1,5 +1,6 @@
 //! Exit codes: 0 done, 1 the answer is no, 2 wrong usage or configuration, 3 a dependency is out of reach.
 
+use gpuledger_archive::ArchiveError;
 use gpuledger_storage::StorageError;
 use std::process::ExitCode;
 
@@ -64,6 +65,13 @@ fn code(error: &anyhow::Error) -> u8 {
     }
     if error.chain().any(|cause| cause.is::<OutOfReach>()) {
         return 3;
+    }
+    let archive = error.chain().find_map(|cause| cause.downcast_ref::<ArchiveError>());
+    if archive.is_some_and(ArchiveError::is_out_of_reach) {
+        return 3;
+    }
+    if matches!(archive, Some(ArchiveError::Setting { .. } | ArchiveError::Secret { .. })) {
+        return 2;
     }
     let wrong = matches!(
         storage,

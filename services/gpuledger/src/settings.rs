@@ -6,6 +6,9 @@ use anyhow::Result;
 use figment::Figment;
 use figment::providers::{Env, Format, Toml};
 use figment::value::{Dict, Value};
+use gpuledger_archive::{ArchiveSettings, S3Settings};
+use gpuledger_domain::time::HOUR_US;
+use gpuledger_ledger::archive::Policy;
 use gpuledger_messaging::{KafkaSettings, Replication, Security};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -38,6 +41,18 @@ pub(crate) struct Settings {
     pub(crate) admin_bind: String,
     /// PEM file with the key that verifies tokens; `token` signs with its private part. Made where it is not there.
     pub(crate) jwt_key_file: PathBuf,
+    /// Where telemetry is archived: a folder, `file:///FOLDER` or `s3://BUCKET/PREFIX`.
+    pub(crate) archive_url: String,
+    /// The way into a bucket; secrets stand in files of their own, or in the variables `AWS_…`.
+    pub(crate) archive_s3: S3Settings,
+    /// How long after its end an hour of telemetry is archived: what comes later than that makes a further file.
+    pub(crate) archive_after_hours: u32,
+    /// How long archived windows stay in the database too.
+    pub(crate) keep_windows_days: u32,
+    /// How long packed hours stay in the database.
+    pub(crate) keep_hours_months: u32,
+    /// How often the process that serves the API derives findings for it; 0: it does not.
+    pub(crate) findings_minutes: u32,
     /// Log filter.
     pub(crate) log: String,
     /// Logs as JSON, one object a line.
@@ -63,6 +78,12 @@ impl Default for Settings {
             api_bind: "127.0.0.1:8080".into(),
             admin_bind: "127.0.0.1:9090".into(),
             jwt_key_file: "gpuledger-jwt.pem".into(),
+            archive_url: "/var/lib/gpuledger/archive".into(),
+            archive_s3: S3Settings::default(),
+            archive_after_hours: 6,
+            keep_windows_days: 7,
+            keep_hours_months: 26,
+            findings_minutes: 5,
             log: "info".into(),
             log_json: false,
             now: None,
@@ -102,6 +123,20 @@ impl Settings {
     pub(crate) fn database_url(&self) -> Result<&str> {
         let missing = || Usage("no database: set DATABASE_URL or `database_url` in gpuledger.toml".into());
         Ok(self.database_url.as_deref().ok_or_else(missing)?)
+    }
+
+    /// Where the archive is.
+    pub(crate) fn archive(&self) -> ArchiveSettings {
+        ArchiveSettings { url: self.archive_url.clone(), s3: self.archive_s3.clone() }
+    }
+
+    /// When telemetry is archived, and how long it stays in the database.
+    pub(crate) fn keeping(&self) -> Policy {
+        Policy {
+            archive_after_us: i64::from(self.archive_after_hours) * HOUR_US,
+            keep_windows_us: i64::from(self.keep_windows_days) * 24 * HOUR_US,
+            keep_hours_months: self.keep_hours_months,
+        }
     }
 
     /// How to reach Kafka; none where nobody said.

@@ -1,17 +1,22 @@
 //! One batch of events, one transaction.
 
-use crate::decide::{Closed, Decision, conflict, decide, refused};
+use crate::decide::{Decision, conflict, decide, refused, too_late};
 use crate::error::LedgerError;
-use crate::incoming::Incoming;
-use crate::points::point;
-use crate::{RULE_SET, horizon, models, parking, post, telemetry};
-use gpuledger_books::scope::{Scope, gather};
+use crate::incoming::{Arrivals, Incoming};
+use crate::settle::Settlement;
+use crate::{RULE_SET, horizon, parking, telemetry};
+use gpuledger_books::closed::Closed;
+use gpuledger_books::facts::indexed;
+use gpuledger_books::scope::News;
+use gpuledger_domain::fact::{Fact, Settings};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::facts::{Inserted, NewFact, insert_facts};
 use gpuledger_storage::locks::{all_keys, give_back, hold, key_of};
-use gpuledger_storage::{Tx, closes, state, trial};
+use gpuledger_storage::{Tx, closes, trial};
+use gpuledger_wire::arrived::Arrived;
 use gpuledger_wire::{Event, EventData};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What became of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +29,8 @@ pub struct Tally {
     pub repeated: u64,
     /// Kept aside.
     pub parked: u64,
+    /// Nodes whose silences changed by telemetry: they are marked, to be settled.
+    pub silences: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -32,6 +39,7 @@ impl std::ops::AddAssign for Tally {
         self.windows += other.windows;
         self.repeated += other.repeated;
         self.parked += other.parked;
+        self.silences += other.silences;
     }
 }
 
@@ -50,8 +58,16 @@ pub struct Applied {
 /// # Errors
 /// The database. A bad event is parked, not an error.
 pub async fn apply(tx: &mut Tx, incoming: &[Incoming], now: Instant) -> Result<Applied, LedgerError> {
+    apply_all(tx, &Arrivals::from(incoming.to_vec()), now).await
+}
+
+/// As [`apply`], of a batch that has windows besides.
+///
+/// # Errors
+/// As [`apply`].
+pub async fn apply_all(tx: &mut Tx, arrivals: &Arrivals, now: Instant) -> Result<Applied, LedgerError> {
     trial::begin(tx).await?;
-    match apply_together(tx, incoming, now).await {
+    match apply_together(tx, arrivals, now).await {
         Ok(applied) => {
             trial::keep(tx).await?;
             return Ok(applied);
@@ -63,7 +79,7 @@ pub async fn apply(tx: &mut Tx, incoming: &[Incoming], now: Instant) -> Result<A
     closes::hold_open(tx).await?;
     hold(tx, &all_keys()).await?;
     let mut applied = Applied::default();
-    for one in incoming {
+    for one in arrivals.events.iter().chain(&arrivals.as_events(|_| true)) {
         let alone = apply_or_park(tx, one, now).await?;
         applied.tally += alone.tally;
         applied.newest = applied.newest.max(alone.newest);
@@ -73,7 +89,7 @@ pub async fn apply(tx: &mut Tx, incoming: &[Incoming], now: Instant) -> Result<A
 
 async fn apply_or_park(tx: &mut Tx, one: &Incoming, now: Instant) -> Result<Applied, LedgerError> {
     trial::begin(tx).await?;
-    match apply_together(tx, std::slice::from_ref(one), now).await {
+    match apply_together(tx, &Arrivals::from(vec![one.clone()]), now).await {
         Ok(applied) => {
             trial::keep(tx).await?;
             Ok(applied)
@@ -88,24 +104,48 @@ async fn apply_or_park(tx: &mut Tx, one: &Incoming, now: Instant) -> Result<Appl
     }
 }
 
-async fn apply_together(tx: &mut Tx, incoming: &[Incoming], now: Instant) -> Result<Applied, LedgerError> {
+async fn apply_together(tx: &mut Tx, arrivals: &Arrivals, now: Instant) -> Result<Applied, LedgerError> {
     closes::hold_open(tx).await?;
-    let mut keys = keys_of_batch(incoming);
+    let (mut applied, windows, settings) = apply_facts(tx, arrivals, now).await?;
+    // Behind the facts: what is begun again there is not done twice here. Windows lead to no other subject; what they change is marked.
+    for windows in windows {
+        let counted = telemetry::take_in(tx, &windows, settings).await?;
+        applied.tally.windows += counted.new;
+        applied.tally.repeated += counted.repeated;
+        applied.tally.silences += counted.silences;
+        applied.newest = applied.newest.max(counted.newest);
+    }
+    Ok(applied)
+}
+
+/// Windows that are admitted.
+type Windows = [Arc<Vec<Arrived>>; 2];
+
+/// Takes everything in but windows, and posts what follows; returns the windows that are admitted, with their subjects' locks held.
+async fn apply_facts(
+    tx: &mut Tx,
+    arrivals: &Arrivals,
+    now: Instant,
+) -> Result<(Applied, Windows, Settings), LedgerError> {
+    let mut keys = keys_of_batch(arrivals);
     loop {
         hold(tx, &keys).await?;
         // Read with the locks held: who changes the names of products settles everything anew under all of them.
         let context = horizon::context(tx).await?;
-        let (applied, seeds) = take_in(tx, incoming, now, &context).await?;
+        let (applied, accepted, windows) = take_in(tx, arrivals, now, &context).await?;
+        let done = (applied, windows, context.books.settings);
         // Before the first horizon nothing is posted. Whoever sets it takes every lock first, and then finds these facts.
-        let Some(horizon) = state::load(tx).await?.horizon_us.map(Instant::from_micros) else {
-            return Ok(applied);
-        };
-        let scope = gather(tx, &seeds).await?;
-        let needed: BTreeSet<i32> =
-            scope.subjects.iter().map(|subject| key_of(subject)).chain(keys.iter().copied()).collect();
+        let Some(horizon) = horizon::settled(tx).await? else { return Ok(done) };
+        let news = News::of_batch(accepted, horizon);
+        if news.facts.is_empty() {
+            return Ok(done);
+        }
+        let settlement = Settlement::of(tx, &context.books, &news).await?;
+        let subjects = settlement.scope.subjects.iter().map(|subject| key_of(subject));
+        let needed: BTreeSet<i32> = subjects.chain(keys.iter().copied()).collect();
         if needed.is_subset(&keys) {
-            settle(tx, &scope, &context, horizon).await?;
-            return Ok(applied);
+            settlement.write(tx, &context, horizon).await?;
+            return Ok(done);
         }
         // What stands already leads further than the batch itself names: begin again with all locks, lowest first.
         give_back(tx).await?;
@@ -122,66 +162,54 @@ pub struct BatchContext {
     pub closed: Vec<Closed>,
 }
 
-/// Posts journals and read models of what the scope covers.
-pub(crate) async fn settle(
-    tx: &mut Tx,
-    scope: &Scope,
-    context: &BatchContext,
-    horizon: Instant,
-) -> Result<(), LedgerError> {
-    if scope.gpus.is_empty() && scope.allocations.is_empty() {
-        return Ok(());
-    }
-    let ledger = context.books.attribute_gpus(&scope.facts, horizon, &scope.gpus);
-    post::post(tx, &ledger, &scope.gpus, context.books.settings, horizon).await?;
-    point("ledger::after-journals");
-    models::replace(tx, &ledger, scope).await
-}
-
-/// Takes a batch in; with its subjects' locks held. Returns the subjects of new facts.
+/// Takes a batch in, but for its windows; with its subjects' locks held. Returns what was accepted, and the windows that are admitted.
 async fn take_in(
     tx: &mut Tx,
-    incoming: &[Incoming],
+    arrivals: &Arrivals,
     now: Instant,
     context: &BatchContext,
-) -> Result<(Applied, BTreeSet<String>), LedgerError> {
+) -> Result<(Applied, BTreeMap<i64, Fact>, Windows), LedgerError> {
+    let is_late = |window: &Arrived| too_late(window.end, now, &context.closed).is_some();
+    let late = arrivals.as_events(is_late);
     let mut applied = Applied::default();
     let mut admitted: Vec<(&Incoming, &Event)> = Vec::new();
-    let mut windows: Vec<(&Incoming, &Event)> = Vec::new();
+    let mut windows: Vec<Arrived> = Vec::new();
     let mut parked = Vec::new();
-    for one in incoming {
+    for one in arrivals.events.iter().chain(&late) {
         match decide(one, now, &context.closed) {
             Decision::Admit(event) if matches!(event.data, EventData::TelemetryWindow(_)) => {
-                windows.push((one, event))
+                windows.extend(Arrived::from_event(event));
             }
             Decision::Admit(event) => admitted.push((one, event)),
             Decision::Park(parking) => parked.push((one, parking)),
         }
     }
-    let facts: Vec<NewFact> = admitted.iter().map(|(_, event)| new_fact(event, now)).collect();
-    let mut seeds = BTreeSet::new();
-    for ((one, event), (fact, became)) in
-        admitted.iter().zip(facts.iter().zip(insert_facts(tx, &facts).await?))
-    {
+    let said: Vec<Fact> = admitted.iter().map(|(_, event)| event.to_fact()).collect();
+    let facts: Vec<NewFact> =
+        admitted.iter().zip(&said).map(|((_, event), fact)| new_fact(event, fact, now)).collect();
+    let became = insert_facts(tx, &facts).await?;
+    let mut accepted = BTreeMap::new();
+    for (((one, event), said), (fact, became)) in admitted.iter().zip(said).zip(facts.iter().zip(became)) {
         match became {
-            Inserted::New { .. } => {
+            Inserted::New { seq } => {
                 applied.tally.accepted += 1;
                 applied.newest = applied.newest.max(Some(event.time));
-                seeds.extend(fact.subjects.iter().cloned());
+                accepted.insert(seq, said);
             }
             Inserted::Exists { digest, .. } if digest == fact.digest => applied.tally.repeated += 1,
             Inserted::Exists { .. } => parked.push((one, conflict(event))),
         }
     }
-    let counted = telemetry::take_in(tx, &windows).await?;
-    applied.tally.windows += counted.new;
-    applied.tally.repeated += counted.repeated;
-    applied.newest = applied.newest.max(counted.newest);
+    let in_time = if late.is_empty() {
+        Arc::clone(&arrivals.windows)
+    } else {
+        Arc::new(arrivals.windows.iter().filter(|window| !is_late(window)).cloned().collect())
+    };
     applied.tally.parked += parking::park(tx, &parked, now).await?;
-    Ok((applied, seeds))
+    Ok((applied, accepted, [in_time, Arc::new(windows)]))
 }
 
-fn new_fact(event: &Event, now: Instant) -> NewFact {
+fn new_fact(event: &Event, fact: &Fact, now: Instant) -> NewFact {
     NewFact {
         source: event.source.clone(),
         id: event.id.clone(),
@@ -192,10 +220,13 @@ fn new_fact(event: &Event, now: Instant) -> NewFact {
         digest: event.content_digest(),
         body: event.canonical_bytes(),
         subjects: event.subjects(),
+        indexed: indexed(fact),
     }
 }
 
-fn keys_of_batch(incoming: &[Incoming]) -> BTreeSet<i32> {
-    let events = incoming.iter().filter_map(|one| one.event.as_ref().ok());
-    events.flat_map(Event::subjects).map(|subject| key_of(&subject)).collect()
+fn keys_of_batch(arrivals: &Arrivals) -> BTreeSet<i32> {
+    let events = arrivals.events.iter().filter_map(|one| one.event.as_ref().ok());
+    let nodes: BTreeSet<&str> = arrivals.windows.iter().map(|window| window.node.as_str()).collect();
+    let nodes = nodes.into_iter().map(|node| format!("node:{node}"));
+    events.flat_map(Event::subjects).chain(nodes).map(|subject| key_of(&subject)).collect()
 }

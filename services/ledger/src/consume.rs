@@ -1,9 +1,11 @@
 //! Consuming from Kafka: a batch, its effects and its offsets in one transaction; a fence on the stored offset keeps a second owner of the same
 //! partition from writing (I-3).
 
-use crate::batch::{Tally, apply};
+use crate::batch::{Tally, apply_all};
+use crate::decide::{OLDEST, SKEW_BOUND_US};
 use crate::error::LedgerError;
-use crate::incoming::Incoming;
+use crate::incoming::{Arrivals, Incoming, Origin};
+use crate::parking::kept_record;
 use crate::points::point;
 use gpuledger_books::BooksError;
 use gpuledger_domain::time::Instant;
@@ -12,10 +14,13 @@ use gpuledger_messaging::{
     TopicIdentity,
 };
 use gpuledger_storage::{Db, StorageError, Tx, offsets};
+use gpuledger_wire::arrived::Arrived;
 use gpuledger_wire::decode_binary;
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// First pause after a failed transaction; doubles up to the longest.
@@ -42,12 +47,27 @@ pub async fn consume(
     let group = settings.group.clone();
     let mut consumer = Consumer::start(kafka, settings, offset_source(db.clone(), group.clone()))?;
     let mut pause = FIRST_PAUSE;
+    let mut next = None;
     loop {
-        let batch = tokio::select! {
-            () = shutdown.cancelled() => break,
-            batch = consumer.next() => batch?,
+        let read = match next.take() {
+            Some(read) => read,
+            None => tokio::select! {
+                () = shutdown.cancelled() => break,
+                batch = consumer.next() => read_ahead(batch?, clock()),
+            },
         };
-        match apply_batch(db, &group, &batch, clock()).await {
+        let read = read.await.map_err(|why| LedgerError::Block(why.to_string()))?;
+        // While one batch is written, the next one is read.
+        let applied = {
+            let mut applying = pin!(apply_batch(db, &group, &read, clock()));
+            loop {
+                tokio::select! {
+                    applied = &mut applying => break applied,
+                    batch = consumer.next(), if next.is_none() => next = Some(read_ahead(batch?, clock())),
+                }
+            }
+        };
+        match applied {
             Ok(tally) => {
                 pause = FIRST_PAUSE;
                 told(tally);
@@ -58,12 +78,20 @@ pub async fn consume(
                     return Err(error);
                 }
                 tracing::warn!(%error, "batch rolled back, it is read again");
-                consumer.rewind(batch);
+                // What was read ahead comes again behind it.
+                if let Some(ahead) = next.take() {
+                    drop(ahead.await);
+                }
+                consumer.rewind(read.batch);
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
+        if shutdown.is_cancelled() {
+            break;
+        }
     }
+    drop(next);
     consumer.close(CLOSE_DEADLINE).await?;
     Ok(())
 }
@@ -78,6 +106,8 @@ fn is_passing(error: &LedgerError) -> bool {
         LedgerError::Books(_)
         | LedgerError::Input { .. }
         | LedgerError::Messaging(_)
+        | LedgerError::Archive(_)
+        | LedgerError::Block(_)
         | LedgerError::ClockWentBack { .. } => false,
     }
 }
@@ -108,12 +138,25 @@ async fn stored_offsets(
     Ok(stored)
 }
 
-async fn apply_batch(db: &Db, group: &str, batch: &Batch, now: Instant) -> Result<Tally, LedgerError> {
-    let incoming: Vec<Incoming> = batch.messages.iter().map(incoming).collect();
+/// A batch and what it brings.
+struct Read {
+    batch: Batch,
+    arrivals: Arrivals,
+}
+
+/// Reads what a batch brings, on a thread of its own.
+fn read_ahead(mut batch: Batch, now: Instant) -> JoinHandle<Read> {
+    tokio::task::spawn_blocking(move || {
+        let messages = std::mem::take(&mut batch.messages);
+        Read { batch, arrivals: arrivals(messages, now) }
+    })
+}
+
+async fn apply_batch(db: &Db, group: &str, read: &Read, now: Instant) -> Result<Tally, LedgerError> {
     let mut tx = db.begin().await?;
-    let applied = apply(&mut tx, &incoming, now).await?;
+    let applied = apply_all(&mut tx, &read.arrivals, now).await?;
     point("ledger::before-offsets");
-    move_offsets(&mut tx, group, batch).await?;
+    move_offsets(&mut tx, group, &read.batch).await?;
     point("ledger::before-commit");
     tx.commit().await?;
     Ok(applied.tally)
@@ -133,11 +176,31 @@ async fn move_offsets(tx: &mut Tx, group: &str, batch: &Batch) -> Result<(), Sto
     Ok(())
 }
 
-fn incoming(message: &Message) -> Incoming {
-    let payload = message.payload.as_deref().unwrap_or_default();
+fn arrivals(messages: Vec<Message>, now: Instant) -> Arrivals {
+    let (mut events, mut windows, mut origins) = (Vec::new(), Vec::new(), Vec::new());
+    for mut message in messages {
+        let payload = message.payload.take().unwrap_or_default();
+        match Arrived::from_record(&message.headers, payload) {
+            Ok(window) if is_timely(&window, now) => {
+                let Partition { topic, partition } = message.partition;
+                origins.push(Origin { topic, partition, offset: message.offset });
+                windows.push(window);
+            }
+            Ok(window) => events.push(incoming(&message, &window.body)),
+            Err(payload) => events.push(incoming(&message, &payload)),
+        }
+    }
+    Arrivals { events, windows: Arc::new(windows), origins }
+}
+
+/// What lies outside these bounds is judged, and parked with its reason.
+pub(crate) fn is_timely(window: &Arrived, now: Instant) -> bool {
+    window.end.min(window.time) >= OLDEST && window.end.max(window.time) <= now.plus(SKEW_BOUND_US)
+}
+
+fn incoming(message: &Message, payload: &[u8]) -> Incoming {
     let event = decode_binary(&message.headers, payload);
-    // What cannot be read as an event is kept as it came; the headers are in the log of the topic.
-    let raw = event.is_err().then(|| payload.to_vec());
+    let raw = event.is_err().then(|| kept_record(&message.headers, payload));
     let Partition { topic, partition } = &message.partition;
     Incoming {
         event,

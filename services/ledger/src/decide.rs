@@ -1,24 +1,15 @@
 //! The decision on each event, once: accepted, repeated, or parked with its reason (I-1, I-4, I-6, A-6, A-19).
 
 use crate::incoming::Incoming;
+use gpuledger_books::closed::Closed;
 use gpuledger_domain::time::{Instant, MINUTE_US, Window};
 use gpuledger_wire::{Event, EventData, EventError, decode_structured};
 
 /// How far ahead of the clock a fact may be, in microseconds (A-19).
 pub const SKEW_BOUND_US: i64 = 5 * MINUTE_US;
-/// A fact of a period closed longer ago than this is refused, in microseconds (A-6): 90 days.
-pub const LATENESS_LIMIT_US: i64 = 90 * 24 * 60 * MINUTE_US;
 
 /// No fact is older: a machine whose clock was never set says 1970, and its GPUs would get decades of capacity.
 pub const OLDEST: Instant = Instant::from_micros(946_684_800_000_000);
-/// A closed period of a tenant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Closed {
-    /// What was closed.
-    pub window: Window,
-    /// When.
-    pub closed_at: Instant,
-}
 
 /// What is decided about one event before its identity is looked up.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,9 +62,11 @@ pub fn decide<'e>(incoming: &'e Incoming, now: Instant, closed: &[Closed]) -> De
             format!("happens at {}, the clock says {now}; it is tried again when due", event.time),
         );
     }
-    if let Some(period) = too_late(at, now, closed) {
-        let detail =
-            format!("falls into {}, closed at {}, more than 90 days ago", period.window, period.closed_at);
+    if let Some(period) = refused_period(event, now, closed) {
+        let Closed { period, closed_at, refused_from, .. } = period;
+        let detail = format!(
+            "would change {period}, which was closed at {closed_at} and takes no facts from {refused_from} on"
+        );
         return park("late_refused", detail);
     }
     if let Err(error) = reads_back(event) {
@@ -106,8 +99,50 @@ pub fn refused(incoming: &Incoming, error: &crate::LedgerError) -> Parking {
     Parking { reason: "bad_value", detail: format!("{}: {error}", incoming.origin), subject }
 }
 
-fn too_late(at: Instant, now: Instant, closed: &[Closed]) -> Option<&Closed> {
-    closed.iter().find(|period| period.window.contains(at) && now.since(period.closed_at) > LATENESS_LIMIT_US)
+/// The period, closed for everyone and too long ago, that this instant falls into (A-6).
+pub(crate) fn too_late(at: Instant, now: Instant, closed: &[Closed]) -> Option<&Closed> {
+    let mut for_everyone = closed.iter().filter(|period| period.tenant.is_none());
+    for_everyone.find(|period| now >= period.refused_from && period.window.contains(at))
+}
+
+/// The period closed too long ago that an event would change: of the tenant it names, or of everyone.
+fn refused_period<'c>(event: &Event, now: Instant, closed: &'c [Closed]) -> Option<&'c Closed> {
+    let tenant = tenant_of(event);
+    let is_about = |period: &Closed| match (&period.tenant, tenant) {
+        (None, _) => true,
+        (Some(own), named) => Some(own.as_str()) == named,
+    };
+    let mut refusing = closed.iter().filter(|period| now >= period.refused_from && is_about(period));
+    refusing.find(|period| changes(event, period))
+}
+
+/// Whether an event speaks of a time in a period. A charge may name its period; reports speak of the time they begin at.
+fn changes(event: &Event, period: &Closed) -> bool {
+    match &event.data {
+        EventData::ChargeRecorded(charge) => match &charge.period {
+            Some(named) => named.as_str() == period.period.to_string(),
+            None => period.window.contains(event.time),
+        },
+        EventData::UsageReported(usage) => period.window.contains(usage.start.get()),
+        EventData::WorkReported(work) => {
+            let (from, to) = (work.start.get(), work.end.get());
+            let spread = Window::new(from, to).and_then(|window| window.intersect(period.window));
+            spread.is_some() || period.window.contains(from)
+        }
+        _ => period.window.contains(event.fact_time()),
+    }
+}
+
+/// The tenant that an event names.
+fn tenant_of(event: &Event) -> Option<&str> {
+    match &event.data {
+        EventData::AllocationGranted(grant) => Some(&grant.tenant),
+        EventData::AllocationTransferred(transfer) => Some(&transfer.tenant),
+        EventData::WorkReported(work) => Some(&work.tenant),
+        EventData::UsageReported(usage) => Some(&usage.tenant),
+        EventData::ChargeRecorded(charge) => Some(&charge.tenant),
+        _ => None,
+    }
 }
 
 fn bad_value(error: &EventError, origin: &str) -> Parking {
@@ -120,5 +155,72 @@ fn bad_value(error: &EventError, origin: &str) -> Parking {
         reason: "bad_value",
         detail: format!("{origin}: {}", error.fault),
         subject: about.subject.clone().unwrap_or(named),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpuledger_domain::ids::TenantId;
+
+    fn at(text: &str) -> Instant {
+        gpuledger_wire::time::parse_time(text).unwrap()
+    }
+
+    /// October, of one tenant or of everyone, refused from the start of February on.
+    fn october(tenant: Option<&str>) -> Closed {
+        Closed {
+            tenant: tenant.map(TenantId::new),
+            period: "2026-10".parse().unwrap(),
+            window: Window::new(at("2026-10-01T00:00:00Z"), at("2026-11-01T00:00:00Z")).unwrap(),
+            closed_at: at("2026-11-02T00:00:00Z"),
+            refused_from: at("2027-02-01T00:00:00Z"),
+        }
+    }
+
+    fn reason(kind: &str, time: &str, data: &str, now: &str, closed: &[Closed]) -> &'static str {
+        let text = format!(
+            r#"{{"specversion":"1.0","id":"e","source":"/allocators/t","type":"gpuledger.{kind}.v1","time":"{time}","data":{data}}}"#
+        );
+        let event = decode_structured(text.as_bytes());
+        let incoming =
+            Incoming { event, origin: "f:1".to_owned(), raw: None, not_entitled: None, retry_of: None };
+        match decide(&incoming, at(now), closed) {
+            Decision::Admit(_) => "admitted",
+            Decision::Park(parking) => parking.reason,
+        }
+    }
+
+    #[test]
+    fn a6_a_fact_that_would_change_a_period_closed_too_long_ago_is_refused() {
+        const GRANT: &str = r#"{"allocation":"a","tenant":"acme","units":[{"sku":"l4","count":1}],"mode":"exclusive","class":"on_demand"}"#;
+        const RELEASE: &str = r#"{"allocation":"a"}"#;
+        const USAGE: &str = r#"{"tenant":"acme","sku":"s","quantity":"1","unit":"u","start":"2026-10-31T23:00:00Z","end":"2026-11-01T01:00:00Z"}"#;
+        const CHARGE: &str =
+            r#"{"tenant":"acme","description":"d","amount":"1","currency":"EUR","period":"2026-10"}"#;
+        const LATER_CHARGE: &str =
+            r#"{"tenant":"acme","description":"d","amount":"1","currency":"EUR","period":"2026-11"}"#;
+        const WORK: &str = r#"{"pool":"p","tenant":"acme","start":"2026-10-31T23:59:00Z","end":"2026-11-01T00:01:00Z","requests":1}"#;
+        let (last, over) = ("2026-10-31T23:59:59.999999Z", "2026-11-01T00:00:00Z");
+        let (within, beyond) = ("2027-01-31T23:59:59.999999Z", "2027-02-01T00:00:00Z");
+        let (acme, beta, everyone) = (Some("acme"), Some("beta"), None);
+        // type | time | data | closed for | clock | decision
+        for (kind, time, data, whose, now, decision) in [
+            ("allocation.granted", last, GRANT, acme, within, "admitted"),
+            ("allocation.granted", last, GRANT, acme, beyond, "late_refused"),
+            ("allocation.granted", last, GRANT, everyone, beyond, "late_refused"),
+            ("allocation.granted", last, GRANT, beta, beyond, "admitted"),
+            ("allocation.granted", over, GRANT, acme, beyond, "admitted"),
+            // A release names no tenant: it is refused once the period is closed for everyone.
+            ("allocation.released", last, RELEASE, acme, beyond, "admitted"),
+            ("allocation.released", last, RELEASE, everyone, beyond, "late_refused"),
+            ("usage.reported", over, USAGE, acme, beyond, "late_refused"),
+            ("charge.recorded", over, CHARGE, acme, beyond, "late_refused"),
+            ("charge.recorded", last, LATER_CHARGE, acme, beyond, "admitted"),
+            ("work.reported", over, WORK, acme, beyond, "late_refused"),
+        ] {
+            let found = reason(kind, time, data, now, &[october(whose)]);
+            assert_eq!(found, decision, "{kind} at {time}, closed for {whose:?}, {now}");
+        }
     }
 }

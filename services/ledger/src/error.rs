@@ -1,5 +1,6 @@
 //! What can go wrong in the ledger. A bad event is no error: it is parked.
 
+use crate::archive::ArchivingError;
 use gpuledger_books::BooksError;
 use gpuledger_storage::StorageError;
 use gpuledger_storage::retry::Retryable;
@@ -21,6 +22,12 @@ pub enum LedgerError {
         /// Why.
         source: std::io::Error,
     },
+    /// Telemetry cannot be archived, or restored.
+    #[error("{0}")]
+    Archive(#[from] ArchivingError),
+    /// Staged telemetry cannot be written, or read back: the database was changed by hand, or by a newer version.
+    #[error("staged telemetry: {0}")]
+    Block(String),
     /// The broker said no.
     #[error("{0}")]
     Messaging(#[from] gpuledger_messaging::MessagingError),
@@ -41,7 +48,12 @@ impl LedgerError {
     pub fn is_about_data(&self) -> bool {
         match self {
             Self::Storage(error) | Self::Books(BooksError::Storage(error)) => error.is_about_data(),
-            Self::Books(_) | Self::Input { .. } | Self::Messaging(_) | Self::ClockWentBack { .. } => false,
+            Self::Archive(_)
+            | Self::Block(_)
+            | Self::Books(_)
+            | Self::Input { .. }
+            | Self::Messaging(_)
+            | Self::ClockWentBack { .. } => false,
         }
     }
 }
@@ -50,7 +62,12 @@ impl Retryable for LedgerError {
     fn is_retryable(&self) -> bool {
         match self {
             Self::Storage(error) | Self::Books(BooksError::Storage(error)) => error.is_transient(),
-            Self::Books(_) | Self::Input { .. } | Self::Messaging(_) | Self::ClockWentBack { .. } => false,
+            Self::Archive(_)
+            | Self::Block(_)
+            | Self::Books(_)
+            | Self::Input { .. }
+            | Self::Messaging(_)
+            | Self::ClockWentBack { .. } => false,
         }
     }
 }

@@ -1,16 +1,29 @@
 //! The horizon: how far the ledger has come. Moving it makes facts act, ends holds of lost nodes, and finishes hours.
+//!
+//! A horizon that moves changes little: only what facts between the old and the new one are about, what leases end, what telemetry touched, and
+//! once an hour the journals of the hour that begins to be posted.
 
-use crate::batch::{BatchContext, settle};
+use crate::batch::BatchContext;
 use crate::error::LedgerError;
-use crate::{RULE_SET, decide};
-use gpuledger_books::scope::{Scope, gather};
-use gpuledger_books::{Terms, facts as stored_facts};
-use gpuledger_domain::fact::FactBody;
+use crate::settle::{DERIVED, Settlement, with_measured};
+use crate::{RULE_SET, anew, post};
+use gpuledger_books::closed::closed_periods;
+use gpuledger_books::facts::decode;
+use gpuledger_books::scope::{News, standing};
+use gpuledger_books::{Terms, objects};
+use gpuledger_domain::fact::Fact;
+use gpuledger_domain::ids::{AllocationId, GpuId, NodeId};
+use gpuledger_domain::journal::postable_until;
+use gpuledger_domain::pool::{Idle, Policy, Pool};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::locks::{all_keys, hold};
-use gpuledger_storage::{Db, Tx, closes, state, touched};
+use gpuledger_storage::{Db, Tx, closes, index, reach, state, touched};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Moves the horizon to `to` (never back) and settles the whole ledger there, in one transaction.
+/// GPUs whose finished hour is posted at once, so that the memory a fleet takes is bounded.
+const GPUS_AT_ONCE: i64 = 256;
+
+/// Moves the horizon to `to` (never back) and settles there, in one transaction.
 ///
 /// # Errors
 /// The database.
@@ -18,13 +31,128 @@ pub async fn advance(db: &Db, to: Instant) -> Result<Instant, LedgerError> {
     let mut tx = db.begin().await?;
     closes::hold_open(&mut tx).await?;
     hold(&mut tx, &all_keys()).await?;
-    touched::take(&mut tx).await?;
+    let before = settled(&mut tx).await?;
     let horizon = Instant::from_micros(state::advance_horizon(&mut tx, to.as_micros(), RULE_SET).await?);
     let context = context(&mut tx).await?;
-    let scope = whole(&mut tx).await?;
-    settle(&mut tx, &scope, &context, horizon).await?;
+    match before {
+        Some(before) => settle_move(&mut tx, &context, before, horizon).await?,
+        None => anew::derive(&mut tx, &context, horizon).await?,
+    }
     tx.commit().await?;
     Ok(horizon)
+}
+
+/// Derives everything anew at the horizon where it stands: names of products or pools were applied. Nothing where there is no horizon yet.
+///
+/// # Errors
+/// The database.
+pub async fn derive_anew(db: &Db) -> Result<(), LedgerError> {
+    let mut tx = db.begin().await?;
+    closes::hold_open(&mut tx).await?;
+    hold(&mut tx, &all_keys()).await?;
+    if let Some(horizon) = state::load(&mut tx).await?.horizon_us.map(Instant::from_micros) {
+        let context = context(&mut tx).await?;
+        anew::derive(&mut tx, &context, horizon).await?;
+    }
+    Ok(tx.commit().await?)
+}
+
+/// The horizon that journals and read models stand at; none before the first, and where they are to be derived anew.
+pub(crate) async fn settled(tx: &mut Tx) -> Result<Option<Instant>, LedgerError> {
+    let state = state::load(tx).await?;
+    Ok(state.horizon_us.filter(|_| state.derived == DERIVED).map(Instant::from_micros))
+}
+
+async fn settle_move(
+    tx: &mut Tx,
+    context: &BatchContext,
+    before: Instant,
+    now: Instant,
+) -> Result<(), LedgerError> {
+    let terms = &context.books;
+    let (due, until) = (postable_until(before, terms.settings), postable_until(now, terms.settings));
+    let due = Some(due).filter(|due| *due < until);
+    let mut news = News {
+        facts: begin_to_act(tx, before, now).await?,
+        unsettled: BTreeSet::new(),
+        heard: heard(touched::take(tx).await?),
+        gpus: leases(tx, terms, before, now).await?,
+        allocations: BTreeSet::new(),
+        due,
+        before,
+        now,
+    };
+    add_pools(tx, terms, &mut news).await?;
+    let settlement = Settlement::of(tx, terms, &news).await?;
+    let settled: BTreeSet<GpuId> = settlement.gpus().cloned().collect();
+    settlement.write(tx, context, now).await?;
+    match due {
+        Some(due) => post_due(tx, terms, due, &settled, now).await,
+        None => Ok(()),
+    }
+}
+
+/// Facts from the old horizon to the new one. Those at the old one had no time to act in.
+async fn begin_to_act(
+    tx: &mut Tx,
+    before: Instant,
+    now: Instant,
+) -> Result<BTreeMap<i64, Fact>, LedgerError> {
+    let stored = index::within(tx, before.as_micros(), now.as_micros()).await?;
+    let facts = decode(&stored)?;
+    Ok(stored.iter().map(|fact| fact.seq).zip(facts).collect())
+}
+
+/// GPUs on whose nodes a lease may end between the horizons, from when on.
+async fn leases(
+    tx: &mut Tx,
+    terms: &Terms,
+    before: Instant,
+    now: Instant,
+) -> Result<BTreeMap<GpuId, Instant>, LedgerError> {
+    let lease_us = terms.settings.lease_us;
+    let silent = reach::silent_holders(tx, now.plus(-lease_us).as_micros(), now.as_micros()).await?;
+    Ok(silent.iter().map(|gpu| (GpuId::new(gpu), before.plus(-lease_us))).collect())
+}
+
+/// Whatever runs in a pool that divides it by more than share is divided anew up to each horizon.
+async fn add_pools(tx: &mut Tx, terms: &Terms, news: &mut News) -> Result<(), LedgerError> {
+    let divides = |pool: &Pool| pool.policy != Policy::Entitlement || pool.idle != Idle::Provider;
+    let pools: Vec<String> =
+        terms.pools.iter().filter(|(_, pool)| divides(pool)).map(|(name, _)| name.clone()).collect();
+    for (subject, gpu) in reach::members(tx, &pools, news.before.as_micros()).await? {
+        news.allocations.extend(subject.strip_prefix("alloc:").map(AllocationId::new));
+        if !gpu.is_empty() {
+            news.gpus.entry(GpuId::new(&gpu)).or_insert(news.before);
+        }
+    }
+    Ok(())
+}
+
+/// Posts the hours from `due` on that are over now, of every GPU but `settled`, where nothing else changed.
+async fn post_due(
+    tx: &mut Tx,
+    terms: &Terms,
+    due: Instant,
+    settled: &BTreeSet<GpuId>,
+    now: Instant,
+) -> Result<(), LedgerError> {
+    let mut after = String::new();
+    loop {
+        let gpus = index::gpus_after(tx, &after, GPUS_AT_ONCE).await?;
+        let Some(last) = gpus.last().cloned() else { return Ok(()) };
+        let gpus = gpus.iter().map(|gpu| GpuId::new(gpu)).filter(|gpu| !settled.contains(gpu));
+        let floors: BTreeMap<GpuId, Instant> = gpus.map(|gpu| (gpu, due)).collect();
+        let facts = standing(tx, terms, &floors, now).await?;
+        let terms = with_measured(tx, terms, &facts, &floors).await?;
+        let ledger = terms.attribute_from(&facts, now, &floors);
+        post::post(tx, &ledger, &floors, terms.settings, now).await?;
+        after = last;
+    }
+}
+
+fn heard(marks: BTreeMap<String, i64>) -> BTreeMap<NodeId, Instant> {
+    marks.into_iter().map(|(node, from_us)| (NodeId::new(&node), Instant::from_micros(from_us))).collect()
 }
 
 /// Settles the nodes whose telemetry came since (their silences may have changed), in one transaction with taking their marks.
@@ -33,7 +161,8 @@ pub async fn advance(db: &Db, to: Instant) -> Result<Instant, LedgerError> {
 /// The database.
 pub async fn settle_touched(db: &Db) -> Result<(), LedgerError> {
     let mut tx = db.begin().await?;
-    let marked = touched::any(&mut tx).await?;
+    let horizon_us = state::load(&mut tx).await?.horizon_us;
+    let marked = touched::any(&mut tx, horizon_us.unwrap_or(i64::MIN)).await?;
     closes::hold_open(&mut tx).await?;
     if !marked {
         return Ok(tx.rollback().await?);
@@ -42,13 +171,11 @@ pub async fn settle_touched(db: &Db) -> Result<(), LedgerError> {
     // What the nodes lead to is known only once it is read, so every lock is taken.
     hold(&mut tx, &all_keys()).await?;
     // Read behind the locks: another process may just have moved it, and posting at an older one would go back.
-    let horizon = state::load(&mut tx).await?.horizon_us.map(Instant::from_micros);
-    let Some(horizon) = horizon else { return Ok(tx.rollback().await?) };
-    let nodes = touched::take(&mut tx).await?;
+    let Some(horizon) = settled(&mut tx).await? else { return Ok(tx.rollback().await?) };
+    let marks = touched::take_until(&mut tx, horizon.as_micros()).await?;
     let context = context(&mut tx).await?;
-    let seeds = nodes.iter().map(|node| format!("node:{node}")).collect();
-    let scope = gather(&mut tx, &seeds).await?;
-    settle(&mut tx, &scope, &context, horizon).await?;
+    let news = News { heard: heard(marks), ..News::of_batch(BTreeMap::new(), horizon) };
+    Settlement::of(&mut tx, &context.books, &news).await?.write(&mut tx, &context, horizon).await?;
     Ok(tx.commit().await?)
 }
 
@@ -68,21 +195,7 @@ pub async fn accept_clock(db: &Db, now: Instant) -> Result<(), LedgerError> {
 /// # Errors
 /// The database.
 pub async fn context(tx: &mut Tx) -> Result<BatchContext, LedgerError> {
-    let objects = gpuledger_books::objects::load(tx).await?;
-    let closed = gpuledger_books::closed_periods(tx, &objects).await?;
-    let closed = closed.into_iter().map(|(window, closed_at)| decide::Closed { window, closed_at }).collect();
-    Ok(BatchContext { books: Terms { skus: objects.sku_book(), ..Terms::default() }, closed })
-}
-
-/// The whole ledger as one scope.
-async fn whole(tx: &mut Tx) -> Result<Scope, LedgerError> {
-    let facts = stored_facts::load_all(tx).await?;
-    let mut scope = Scope { facts, ..Scope::default() };
-    for fact in &scope.facts {
-        scope.gpus.extend(fact.body.gpus().into_iter().cloned());
-        if let FactBody::Granted(grant) = &fact.body {
-            scope.allocations.insert(grant.allocation.to_string());
-        }
-    }
-    Ok(scope)
+    let objects = objects::load(tx).await?;
+    let closed = closed_periods(tx, &objects).await?;
+    Ok(BatchContext { books: Terms::of(&objects), closed })
 }

@@ -1,6 +1,58 @@
-//! What comes in: an event as it was read, with where it came from and whether its source may say it.
+//! What comes in: an event as it was read, with where it came from and whether its source may say it; and windows that need no such reading.
 
+use gpuledger_wire::arrived::Arrived;
 use gpuledger_wire::{Event, EventError, decode_structured, encode_structured};
+use std::fmt;
+use std::sync::Arc;
+
+/// What one batch brings.
+#[derive(Clone, Debug, Default)]
+pub struct Arrivals {
+    /// Events to be judged.
+    pub events: Vec<Incoming>,
+    /// Windows that every judge admits, but for how late they are. Shared, since they are sealed on another thread.
+    pub windows: Arc<Vec<Arrived>>,
+    /// Of each window, where it came from.
+    pub origins: Vec<Origin>,
+}
+
+/// A place in Kafka.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Topic.
+    pub topic: Arc<str>,
+    /// Its partition.
+    pub partition: i32,
+    /// Offset there.
+    pub offset: i64,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.topic, self.partition, self.offset)
+    }
+}
+
+impl Arrivals {
+    /// The chosen windows as events, to be judged.
+    pub fn as_events(&self, chosen: impl Fn(&Arrived) -> bool) -> Vec<Incoming> {
+        let windows = self.windows.iter().zip(&self.origins).filter(|(window, _)| chosen(window));
+        let event = |(window, origin): (&Arrived, &Origin)| Incoming {
+            event: window.staged().to_event(),
+            origin: origin.to_string(),
+            raw: None,
+            not_entitled: None,
+            retry_of: None,
+        };
+        windows.map(event).collect()
+    }
+}
+
+impl From<Vec<Incoming>> for Arrivals {
+    fn from(events: Vec<Incoming>) -> Self {
+        Self { events, ..Self::default() }
+    }
+}
 
 /// One event on its way in.
 #[derive(Clone, Debug)]

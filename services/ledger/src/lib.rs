@@ -5,6 +5,8 @@
 //! offsets stand together or not at all (I-3). Invariants: nothing is posted from a fact that is not accepted; nothing posted is
 //! changed, only negated and posted anew; every batch holds the close lock shared and its subjects' locks alone.
 
+mod anew;
+pub mod archive;
 pub mod balance;
 pub mod batch;
 pub mod consume;
@@ -13,12 +15,17 @@ pub mod error;
 pub mod horizon;
 pub mod inbox;
 pub mod incoming;
+mod measured;
 mod models;
+pub mod offsets;
+pub mod pack;
 pub mod parking;
 mod points;
 mod post;
+mod progress;
 pub mod replay;
 pub mod serve;
+mod settle;
 mod telemetry;
 pub mod verify;
 

@@ -1,11 +1,25 @@
-//! Events kept aside, with their reason; the same one is kept once.
+//! Events kept aside, with their reason; the same one is kept once. What becomes of one is decided by a person, or by the clock where its time
+//! comes, and is on record.
 
-use crate::batch::{Tally, apply};
+mod correct;
+mod decisions;
+mod difference;
+mod explain;
+mod kept;
+mod remedy;
+
+pub use correct::{CorrectionError, correct};
+pub use decisions::{Decider, discard, retry};
+pub use difference::{Difference, differences};
+pub use explain::{Explanation, explain};
+pub(crate) use kept::kept_record;
+
+use crate::batch::Tally;
 use crate::decide::{Parking, SKEW_BOUND_US};
 use crate::error::LedgerError;
 use crate::incoming::Incoming;
 use gpuledger_domain::time::Instant;
-use gpuledger_storage::parked::{self, Decision, NewParked, ParkedRow};
+use gpuledger_storage::parked::{self, Choice, NewParked, ParkedRow};
 use gpuledger_storage::{Db, Tx};
 
 /// Parks events; returns how many were not parked before.
@@ -43,23 +57,12 @@ fn row(incoming: &Incoming, parking: &Parking, now: Instant) -> NewParked {
 
 /// Takes parked events of the future in again whose time has come.
 pub(crate) async fn retry_due(db: &Db, now: Instant) -> Result<Tally, LedgerError> {
+    let waiting = Choice { reason: Some("future".to_owned()), ..Choice::default() };
     let mut tx = db.begin().await?;
     let due: Vec<ParkedRow> =
-        parked::open(&mut tx).await?.into_iter().filter(|row| is_due(row, now)).collect();
-    let tally = take_again(&mut tx, &due, now, "its time has come").await?;
-    tx.commit().await?;
-    Ok(tally)
-}
-
-/// Takes parked events in again: one by its number, or all. Each retry is a recorded decision; what is still wrong is parked anew.
-///
-/// # Errors
-/// The database.
-pub async fn retry(db: &Db, number: Option<i64>, now: Instant) -> Result<Tally, LedgerError> {
-    let mut tx = db.begin().await?;
-    let open = parked::open(&mut tx).await?;
-    let chosen: Vec<ParkedRow> = open.into_iter().filter(|row| number.is_none_or(|n| n == row.seq)).collect();
-    let tally = take_again(&mut tx, &chosen, now, "retried by hand").await?;
+        parked::open(&mut tx, &waiting).await?.into_iter().filter(|row| is_due(row, now)).collect();
+    let decider = Decider { principal: "ledger", reason: "its time has come", now };
+    let tally = decisions::take_again(&mut tx, &due, &decider).await?;
     tx.commit().await?;
     Ok(tally)
 }
@@ -75,21 +78,4 @@ pub async fn count_open(db: &Db) -> Result<i64, LedgerError> {
 
 fn is_due(row: &ParkedRow, now: Instant) -> bool {
     row.reason == "future" && row.at_us.is_some_and(|at| Instant::from_micros(at) <= now.plus(SKEW_BOUND_US))
-}
-
-async fn take_again(tx: &mut Tx, rows: &[ParkedRow], now: Instant, why: &str) -> Result<Tally, LedgerError> {
-    if rows.is_empty() {
-        return Ok(Tally::default());
-    }
-    for row in rows {
-        parked::decide(tx, row.seq, Decision::Retried, why, now.as_micros()).await?;
-    }
-    let incoming: Vec<Incoming> = rows
-        .iter()
-        .map(|row| Incoming {
-            retry_of: Some(row.seq),
-            ..Incoming::trusted(row.body.clone(), row.origin.clone())
-        })
-        .collect();
-    Ok(apply(tx, &incoming, now).await?.tally)
 }

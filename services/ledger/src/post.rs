@@ -9,29 +9,40 @@ use gpuledger_domain::journal::{Entry, Journal, journals, postable_until};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::Tx;
 use gpuledger_storage::journals::{
-    EntryRow, JournalHeader, JournalRevision, last_journals, post as post_revisions,
+    EntryRow, JournalHeader, JournalRevision, post as post_revisions, standing_journals,
 };
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// Posts what differs from what stands, for the hours that can be posted at this horizon.
+/// Journals of one statement, so that the first posting of a long history needs no memory for all of it.
+const POSTED_AT_ONCE: usize = 20_000;
+
+/// Posts what differs from what stands, for the hours from each GPU's floor on that can be posted at this horizon.
 pub(crate) async fn post(
     tx: &mut Tx,
     ledger: &Attribution,
-    gpus: &BTreeSet<GpuId>,
+    floors: &BTreeMap<GpuId, Instant>,
     settings: Settings,
     horizon: Instant,
 ) -> Result<(), LedgerError> {
     let until = postable_until(horizon, settings);
-    let names: Vec<String> = gpus.iter().map(ToString::to_string).collect();
-    let headers = last_journals(tx, &names, i64::MIN, until.as_micros()).await?;
+    let asked: Vec<(String, i64)> = floors
+        .iter()
+        .filter(|(_, floor)| **floor < until)
+        .map(|(gpu, floor)| (gpu.to_string(), floor.as_micros()))
+        .collect();
+    let headers = standing_journals(tx, &asked, until.as_micros()).await?;
     let mut standing: BTreeMap<(String, i64), JournalHeader> =
         headers.into_iter().map(|header| ((header.gpu.clone(), header.hour_us), header)).collect();
     let mut revisions = Vec::new();
-    for (gpu, timeline) in &ledger.gpus {
+    for (gpu, timeline) in ledger.gpus.iter().filter(|(gpu, _)| floors.contains_key(gpu)) {
         for journal in journals(gpu, timeline, until) {
             let before = standing.remove(&(gpu.to_string(), journal.hour.as_micros()));
             revisions.extend(revision(&journal, before.as_ref(), horizon));
+            if revisions.len() >= POSTED_AT_ONCE {
+                post_revisions(tx, &revisions).await?;
+                revisions.clear();
+            }
         }
     }
     // An hour that had a journal and has no capacity any more (a decommissioning came late) is negated and posted empty.

@@ -2,8 +2,8 @@
 
 use crate::batch::{Applied, Tally, apply};
 use crate::error::LedgerError;
-use crate::horizon;
 use crate::incoming::Incoming;
+use crate::{horizon, measured, pack};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::{Db, retry, state};
 use std::io::BufRead;
@@ -50,9 +50,12 @@ pub async fn replay(
             progress(lines);
         }
     }
+    // Hours are packed before anything of them is posted: pools may divide by what was measured.
+    pack::everything(db).await?;
     if let Some(to) = as_of.or(total.newest.map(|newest| newest.min(now))) {
         horizon::advance(db, to).await?;
     }
+    measured::settle(db).await?;
     Ok(total.tally)
 }
 

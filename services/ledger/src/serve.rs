@@ -1,26 +1,41 @@
 //! The ledger as a service: it consumes from Kafka where there is one, drains the inbox, settles what telemetry touched, and moves the horizon
 //! with the clock.
 
+use crate::archive::{self, Kept, Policy};
 use crate::batch::Tally;
 use crate::consume::{Clock, consume};
 use crate::error::LedgerError;
+use crate::measured;
+use crate::pack::{self, Schedule};
+use crate::progress::Progress;
 use crate::{horizon, inbox, parking};
+use gpuledger_archive::ArchiveSettings;
 use gpuledger_messaging::{ConsumerSettings, KafkaSettings};
 use gpuledger_storage::Db;
 use gpuledger_storage::inbox::Listener;
 use gpuledger_telemetry::health::{Health, Part};
 use gpuledger_telemetry::metrics::Metrics;
-use gpuledger_telemetry::names::{LEDGER_FACTS, LEDGER_HORIZON, LEDGER_PARKED, LEDGER_WINDOWS};
+use gpuledger_telemetry::names::{
+    LEDGER_FACTS, LEDGER_HORIZON, LEDGER_PARKED, LEDGER_UNARCHIVED, LEDGER_WINDOWS,
+};
 use gpuledger_telemetry::shutdown::Shutdown;
 use prometheus::{IntCounterVec, IntGauge};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often the inbox is looked at even where no notice came.
 const INBOX_EVERY: Duration = Duration::from_millis(500);
 /// How often what telemetry touched is settled.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
+/// While nodes catch up, their silences change with each batch: settling waits until none does, but no longer than this.
+const SETTLE_LONGEST: Duration = Duration::from_secs(30);
 /// Settling holds every lock, so it rests so many times as long as it took: batches get the rest of the time.
 const SETTLE_REST: u32 = 4;
+/// How often it is looked whether an hour of telemetry is to be packed.
+const PACK_EVERY: Duration = Duration::from_secs(1);
+/// How often partitions are made ahead, telemetry that is due is archived, and old telemetry is let go.
+const KEEP_EVERY: Duration = Duration::from_secs(300);
 /// How often the horizon follows the clock.
 const HORIZON_EVERY: Duration = Duration::from_secs(30);
 /// Pause after a failure that may pass.
@@ -32,6 +47,8 @@ pub struct LedgerSettings {
     pub db: Db,
     /// Kafka and the consumer's place in its group; none: events come by HTTP only.
     pub kafka: Option<(KafkaSettings, ConsumerSettings)>,
+    /// Where telemetry is archived, when, and how long it stays.
+    pub keeping: (ArchiveSettings, Policy),
     /// The server clock.
     pub clock: Clock,
     /// Health of the process.
@@ -46,8 +63,16 @@ pub struct LedgerSettings {
 /// A metric was registered before.
 pub fn serve(settings: LedgerSettings, shutdown: &Shutdown) -> Result<(), prometheus::Error> {
     let counters = Counters::new(&settings.metrics)?;
-    let LedgerSettings { db, kafka, clock, health, metrics: _ } = settings;
+    let LedgerSettings { db, kafka, keeping, clock, health, metrics: _ } = settings;
     if let Some((kafka, consumer)) = kafka {
+        let reading = Reading {
+            db: db.clone(),
+            clock: Clock::clone(&clock),
+            kafka: kafka.clone(),
+            group: consumer.group.clone(),
+            topics: consumer.topics.clone(),
+        };
+        shutdown.spawn("progress", reading.follow(shutdown.clone()));
         let (db, clock, counters) = (db.clone(), Clock::clone(&clock), counters.clone());
         let (part, token, end) = (health.part("kafka"), shutdown.token(), shutdown.clone());
         shutdown.spawn("kafka consumer", async move {
@@ -64,6 +89,8 @@ pub fn serve(settings: LedgerSettings, shutdown: &Shutdown) -> Result<(), promet
     let ledger = Ticking { db, clock, counters, part: health.part("ledger") };
     shutdown.spawn("inbox", ledger.clone().drain_inbox(shutdown.clone()));
     shutdown.spawn("settling", ledger.clone().settle(shutdown.clone()));
+    shutdown.spawn("packing", ledger.clone().pack(shutdown.clone()));
+    shutdown.spawn("keeping", ledger.clone().keep(keeping, shutdown.clone()));
     shutdown.spawn("horizon", ledger.follow_clock(shutdown.clone()));
     Ok(())
 }
@@ -74,6 +101,9 @@ struct Counters {
     windows: IntCounterVec,
     horizon: IntGauge,
     parked: IntGauge,
+    unarchived: IntGauge,
+    /// Silences that changed since the process began.
+    silences: Arc<AtomicU64>,
 }
 
 impl Counters {
@@ -83,6 +113,8 @@ impl Counters {
             windows: metrics.counters(LEDGER_WINDOWS)?,
             horizon: metrics.gauge(LEDGER_HORIZON)?,
             parked: metrics.gauge(LEDGER_PARKED)?,
+            unarchived: metrics.gauge(LEDGER_UNARCHIVED)?,
+            silences: Arc::default(),
         })
     }
 
@@ -92,6 +124,32 @@ impl Counters {
             self.facts.with_label_values(&[outcome]).inc_by(count);
         }
         self.windows.with_label_values(&["accepted"]).inc_by(tally.windows);
+        self.silences.fetch_add(tally.silences, Ordering::Relaxed);
+    }
+}
+
+/// What is read of Kafka.
+struct Reading {
+    db: Db,
+    clock: Clock,
+    kafka: KafkaSettings,
+    group: String,
+    topics: Vec<String>,
+}
+
+impl Reading {
+    /// Notes how far the partitions are read, as often as the horizon moves.
+    async fn follow(self, shutdown: Shutdown) {
+        let mut progress = Progress::default();
+        loop {
+            let of = (&self.kafka, self.topics.as_slice());
+            if let Err(error) = progress.note(&self.db, of, &self.group, (self.clock)()).await {
+                tracing::warn!(%error, "how far the partitions are read is not known now");
+            }
+            if ended(&shutdown, HORIZON_EVERY).await {
+                return;
+            }
+        }
     }
 }
 
@@ -140,9 +198,17 @@ impl Ticking {
     }
 
     async fn settle(self, shutdown: Shutdown) {
-        let mut pause = SETTLE_EVERY;
+        let (mut pause, mut seen, mut waits_since) = (SETTLE_EVERY, 0, None);
         while !ended(&shutdown, pause).await {
             let began = Instant::now();
+            let marks = self.counters.silences.load(Ordering::Relaxed);
+            if marks != seen
+                && began.saturating_duration_since(*waits_since.get_or_insert(began)) < SETTLE_LONGEST
+            {
+                (pause, seen) = (SETTLE_EVERY, marks);
+                continue;
+            }
+            (seen, waits_since) = (marks, None);
             if let Err(error) = horizon::settle_touched(&self.db).await
                 && self.failed(&error, &shutdown).await
             {
@@ -150,6 +216,64 @@ impl Ticking {
             }
             pause = SETTLE_EVERY.max(began.elapsed() * SETTLE_REST);
         }
+    }
+
+    async fn pack(self, shutdown: Shutdown) {
+        while let Err(error) = pack::begin(&self.db).await {
+            if self.failed(&error, &shutdown).await {
+                return;
+            }
+        }
+        let mut schedule = Schedule::default();
+        while !ended(&shutdown, PACK_EVERY).await {
+            let packed = async {
+                pack::due(&self.db, &mut schedule, (self.clock)()).await?;
+                measured::settle(&self.db).await
+            };
+            if let Err(error) = packed.await
+                && self.failed(&error, &shutdown).await
+            {
+                return;
+            }
+        }
+    }
+
+    /// An archive out of reach holds nobody up: telemetry stays in the database until it is back, and the log and a metric say so.
+    async fn keep(self, (place, policy): (ArchiveSettings, Policy), shutdown: Shutdown) {
+        loop {
+            let now = (self.clock)();
+            if let Err(error) = self.keep_once(&place, policy, now).await {
+                tracing::warn!(%error, archive = place.url, "telemetry waits in the database");
+            }
+            match archive::unarchived_hours(&self.db, policy, now).await {
+                Ok(hours) => self.counters.unarchived.set(hours),
+                Err(error) => tracing::warn!(%error, "cannot count the hours to be archived"),
+            }
+            if ended(&shutdown, KEEP_EVERY).await {
+                return;
+            }
+        }
+    }
+
+    async fn keep_once(
+        &self,
+        place: &ArchiveSettings,
+        policy: Policy,
+        now: gpuledger_domain::time::Instant,
+    ) -> Result<(), LedgerError> {
+        archive::make_ahead(&self.db, now).await?;
+        let kept = archive::maintain(&self.db, place, policy, now).await?;
+        if kept != Kept::default() {
+            tracing::info!(
+                files = kept.files,
+                windows = kept.windows,
+                orphans = kept.orphans,
+                dropped = kept.dropped.join(" "),
+                stay = kept.stay.join(" "),
+                "telemetry was kept in order"
+            );
+        }
+        Ok(())
     }
 
     async fn follow_clock(self, shutdown: Shutdown) {

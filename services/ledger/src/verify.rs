@@ -1,13 +1,13 @@
 //! Verification: everything derived anew by the naive painter and compared with what stands. The painter shares no code with attribution.
 
 use crate::error::LedgerError;
-use gpuledger_books::{Books, Terms};
+use gpuledger_books::Books;
 use gpuledger_domain::attribution::Attribution;
 use gpuledger_domain::fact::{Account, Settings};
 use gpuledger_domain::ids::{AllocationId, GpuId, TenantId};
 use gpuledger_domain::journal::{journals, postable_until};
 use gpuledger_domain::time::{HOUR_US, Instant};
-use gpuledger_painter::{Totals, TotalsKey, paint, unplaced};
+use gpuledger_painter::{Owned, Rules, Totals, TotalsKey, UnplacedTime, paint, unplaced};
 use gpuledger_storage::{Db, journals as posted};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,13 @@ pub async fn verify(db: &Db) -> Result<Verdict, LedgerError> {
     let books = Books::load(&mut tx).await?;
     let Some(horizon) = books.horizon else { return Ok(Verdict::default()) };
     let terms = &books.terms;
-    let painted = paint(&books.facts, &terms.geometry, &terms.settings, horizon).totals();
+    let rules = Rules {
+        geometry: &terms.geometry,
+        settings: terms.settings,
+        pools: &terms.pools,
+        measured: &terms.measured,
+    };
+    let painted = paint(&books.facts, &rules, horizon).totals();
     let computed = terms.attribute(&books.facts, horizon);
     let mut verdict = Verdict { gpus: computed.gpus.len(), sums: painted.len(), ..Verdict::default() };
     verdict.compare("computed", &painted, &totals_of(&computed));
@@ -45,7 +51,7 @@ pub async fn verify(db: &Db) -> Result<Verdict, LedgerError> {
     let due: Totals =
         painted.iter().filter(|((_, hour, ..), _)| *hour < until).map(|(k, v)| (k.clone(), *v)).collect();
     verdict.compare("posted", &due, &stands);
-    verdict.compare_unplaced(&books, terms, &computed, horizon);
+    verdict.compare_unplaced(&unplaced(&books.facts, &rules, horizon), &computed);
     verdict.check_read_model(&mut tx, &computed).await?;
     Ok(verdict)
 }
@@ -144,22 +150,25 @@ impl Verdict {
         }
     }
 
-    fn compare_unplaced(&mut self, books: &Books, terms: &Terms, computed: &Attribution, horizon: Instant) {
-        let painted = unplaced(&books.facts, &terms.geometry, horizon);
-        let mut spans: BTreeMap<&AllocationId, (i128, i128)> = BTreeMap::new();
+    fn compare_unplaced(&mut self, painted: &BTreeMap<Owned, UnplacedTime>, computed: &Attribution) {
+        let mut spans: BTreeMap<Owned, UnplacedTime> = BTreeMap::new();
         for span in computed.spans.iter().filter(|span| span.place.is_none()) {
-            let sum = spans.entry(&span.allocation).or_default();
-            sum.0 += span.allocated_us();
-            sum.1 += span.billed_us();
+            let owner = (span.allocation.clone(), span.tenant.clone(), span.project.clone());
+            let time = spans.entry(owner).or_default();
+            if span.held {
+                *time.held_us.entry(span.state.clone()).or_default() += span.allocated_us();
+            }
+            time.billed_us += span.billed_us();
         }
+        spans.retain(|_, time| *time != UnplacedTime::default());
         self.unplaced = painted.len();
-        let keys: BTreeSet<&AllocationId> = painted.keys().chain(spans.keys().copied()).collect();
+        let keys: BTreeSet<&Owned> = painted.keys().chain(spans.keys()).collect();
         for key in keys {
-            let wanted = painted.get(key).map_or((0, 0), |time| (time.held_us, time.billed_us));
-            let found = spans.get(key).copied().unwrap_or_default();
+            let (wanted, found) = (painted.get(key), spans.get(key));
             if wanted != found {
+                let (allocation, tenant, _) = key;
                 self.differences.push(format!(
-                    "unplaced: {key}: {found:?} us held and billed, the painter finds {wanted:?}"
+                    "unplaced: {allocation} of {tenant}: {found:?}, the painter finds {wanted:?}"
                 ));
             }
         }
@@ -172,8 +181,11 @@ impl Verdict {
         computed: &Attribution,
     ) -> Result<(), LedgerError> {
         let stands = gpuledger_books::spans::load(tx).await?;
-        let key =
-            |span: &gpuledger_domain::usage::UsageSpan| (span.allocation.clone(), span.unit, span.window);
+        // A pool may serve several with one unit over one time.
+        let key = |span: &gpuledger_domain::usage::UsageSpan| {
+            let owner = (span.tenant.clone(), span.project.clone(), span.held);
+            (span.allocation.clone(), span.unit, span.window, owner)
+        };
         let wanted: BTreeMap<_, _> = computed.spans.iter().map(|span| (key(span), span)).collect();
         let found: BTreeMap<_, _> = stands.iter().map(|span| (key(span), span)).collect();
         for (key, span) in &wanted {

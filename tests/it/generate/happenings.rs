@@ -1,6 +1,7 @@
 //! What can happen to a fleet: each happening says one or a few facts.
 
 use super::fleet::{Fleet, Layout, layout};
+use super::pools::{self, Measure, Report};
 use super::{Facts, length, time};
 use gpuledger_domain::fact::{
     Cause, Class, FactBody, Grant, GrantUnit, Mode, Placed, PlacedOf, PlacedUnit, Placement, Runtime, State,
@@ -33,6 +34,8 @@ pub(crate) enum Happening {
     Scrub { gpu: usize, place: Option<usize>, at: i64, lasts: Option<i64>, announced: bool, scrub: u8 },
     /// Capacity ends.
     Decommission { gpu: Option<usize>, node: usize, at: i64 },
+    /// Work of a pool.
+    Work(Report),
     /// A fact that moves nothing.
     Nothing { at: i64 },
 }
@@ -50,6 +53,13 @@ pub(crate) struct Job {
     unplaced: Option<(u32, Option<Share>)>,
     /// Whether the release arrives before the grant.
     release_first: bool,
+    pool: Option<usize>,
+    /// What is measured of it on each of its devices, in hours from its start.
+    measured: Vec<Measure>,
+    /// What its pool does meanwhile, in times from its start.
+    reports: Vec<Report>,
+    /// Its billing states, in times from its start.
+    states: Vec<(u8, i64)>,
 }
 
 /// A wish for a device.
@@ -65,14 +75,14 @@ pub(crate) struct Pick {
 /// What allocators say beside grants.
 #[derive(Clone, Debug)]
 pub(crate) enum Word {
-    Ready,
+    State(u8),
     Transfer(u8, bool),
     Release,
 }
 
 pub(crate) fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
-        10 => job().prop_map(Happening::Job),
+        13 => job().prop_map(Happening::Job),
         3 => (0_u8..6, time(), word()).prop_map(|(allocation, at, word)| Happening::Word { allocation, at, word }),
         2 => (0_u8..6, any::<bool>(), time(), prop::collection::vec(pick(false), 1..3))
             .prop_map(|(allocation, by_job, at, units)| Happening::Devices { allocation, by_job, at, units }),
@@ -87,6 +97,7 @@ pub(crate) fn happening() -> impl Strategy<Value = Happening> {
         ),
         1 => (prop::option::of(0_usize..3), 0_usize..2, time())
             .prop_map(|(gpu, node, at)| Happening::Decommission { gpu, node, at }),
+        2 => pools::report().prop_map(Happening::Work),
         1 => time().prop_map(|at| Happening::Nothing { at }),
     ]
 }
@@ -96,8 +107,20 @@ fn job() -> impl Strategy<Value = Job> {
     let unplaced = prop_oneof![3 => Just(None), 1 => (1_u32..4, share()).prop_map(Some)];
     let units =
         any::<bool>().prop_flat_map(|shared| (Just(shared), prop::collection::vec(pick(shared), 1..3)));
-    (0_u8..6, 0_u8..3, time(), lasts, units, unplaced, any::<bool>()).prop_map(
-        |(allocation, tenant, at, lasts, (shared, units), unplaced, release_first)| Job {
+    let reports = prop::collection::vec(pools::report(), 0..4);
+    let states = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec((0_u8..3, length()), 1..4)];
+    let pool = (pools::wish(), pools::measures(), reports, states);
+    (0_u8..6, 0_u8..3, time(), lasts, units, unplaced, any::<bool>(), pool).prop_map(
+        |(
+            allocation,
+            tenant,
+            at,
+            lasts,
+            (shared, units),
+            unplaced,
+            release_first,
+            (pool, measured, reports, states),
+        )| Job {
             allocation,
             tenant,
             at,
@@ -106,6 +129,10 @@ fn job() -> impl Strategy<Value = Job> {
             units,
             unplaced,
             release_first,
+            pool,
+            measured,
+            reports,
+            states,
         },
     )
 }
@@ -134,9 +161,9 @@ fn share() -> impl Strategy<Value = Option<Share>> {
 
 fn word() -> impl Strategy<Value = Word> {
     prop_oneof![
-        Just(Word::Ready),
-        (0_u8..3, any::<bool>()).prop_map(|(tenant, project)| Word::Transfer(tenant, project)),
-        Just(Word::Release),
+        2 => (0_u8..3).prop_map(Word::State),
+        1 => (0_u8..3, any::<bool>()).prop_map(|(tenant, project)| Word::Transfer(tenant, project)),
+        1 => Just(Word::Release),
     ]
 }
 
@@ -182,6 +209,11 @@ fn runtime(n: u8) -> Runtime {
     Runtime { slurm_job: Some(format!("{}", n % 4)), pod_uid: None }
 }
 
+fn in_state(n: u8, state: u8) -> FactBody {
+    let state = ["loading", "ready", "idle"][usize::from(state) % 3].to_owned();
+    FactBody::AllocationState { allocation: allocation(n), state }
+}
+
 fn placement(fleet: &Fleet, gpu: usize, place: Option<usize>) -> Option<Placement> {
     fleet.instance(gpu, place?)?.placement
 }
@@ -195,6 +227,12 @@ impl Pick {
 
 impl Job {
     fn say(&self, fleet: &Fleet, facts: &mut Facts) {
+        for (pick, measure) in self.units.iter().zip(self.measured.iter().cycle()) {
+            let unit = pick.unit(fleet);
+            let placement = pick.place.and_then(|place| placement(fleet, pick.gpu, Some(place)));
+            let job = runtime(self.allocation).slurm_job.unwrap_or_default();
+            facts.measure(measure.rollup(unit.gpu, placement, &job, self.at));
+        }
         let mut units: Vec<GrantUnit> = Vec::new();
         match self.unplaced {
             Some((count, share)) => units.push(GrantUnit::Unplaced { sku: SkuId::new("h100"), count, share }),
@@ -207,7 +245,7 @@ impl Job {
             units,
             mode: if self.shared { Mode::Shared } else { Mode::Exclusive },
             class: Class::OnDemand,
-            pool: None,
+            pool: pools::name(self.pool),
             commitment: None,
             runtime: runtime(self.allocation),
             labels: BTreeMap::new(),
@@ -220,6 +258,10 @@ impl Job {
             said.reverse();
         }
         said.into_iter().for_each(|(at, body)| facts.say(&source, at, body));
+        for (state, after) in &self.states {
+            facts.say(&source, self.at + after, in_state(self.allocation, *state));
+        }
+        self.reports.iter().for_each(|report| report.during(self.pool, self.at).say(facts));
     }
 }
 
@@ -231,7 +273,7 @@ impl Happening {
             Self::Word { allocation: n, at, word } => {
                 let allocation = allocation(*n);
                 let body = match word {
-                    Word::Ready => FactBody::AllocationState { allocation, state: "ready".to_owned() },
+                    Word::State(state) => in_state(*n, *state),
                     Word::Release => FactBody::Released { allocation, reason: None },
                     Word::Transfer(to, project) => FactBody::Transferred {
                         allocation,
@@ -284,6 +326,7 @@ impl Happening {
                 };
                 facts.say("/platform", *at, body);
             }
+            Self::Work(report) => report.say(facts),
             Self::Nothing { at } => facts.say("/platform", *at, FactBody::Other),
         }
     }

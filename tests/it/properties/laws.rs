@@ -5,12 +5,11 @@ use crate::generate::{BEGIN, Case};
 use gpuledger_domain::attribution::{Attribution, Context, Segment, attribute, attribute_gpus};
 use gpuledger_domain::fact::{Fact, Settings};
 use gpuledger_domain::geometry::Geometry;
-use gpuledger_domain::ids::AllocationId;
 use gpuledger_domain::journal::journals;
-use gpuledger_domain::pool::Pools;
 use gpuledger_domain::sku::SkuBook;
 use gpuledger_domain::time::{HOUR_US, Instant, Window};
-use gpuledger_painter::{Met, Totals, UnplacedTime, paint, unplaced};
+use gpuledger_domain::usage::UsageSpan;
+use gpuledger_painter::{Met, Owned, Rules, Totals, UnplacedTime, paint, unplaced};
 use gpuledger_wire::geometry::geometry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -18,11 +17,10 @@ use std::sync::LazyLock;
 
 static GEOMETRY: LazyLock<Geometry> = LazyLock::new(geometry);
 static SKUS: LazyLock<SkuBook> = LazyLock::new(SkuBook::default);
-static POOLS: Pools = Pools::new();
 
 /// Checks every law; which of the harder rules were met.
 pub(super) fn check(case: &Case) -> Result<Met, String> {
-    let truth = ledger(&case.facts, case.as_of);
+    let truth = ledger(case, &case.facts);
     slices_are_conserved(case, &truth)?;
     segments_tile(&truth)?;
     order_changes_nothing(case, &truth)?;
@@ -34,15 +32,19 @@ pub(super) fn check(case: &Case) -> Result<Met, String> {
     equals_the_painter(case, &truth)
 }
 
-fn ledger(facts: &[Fact], as_of: Instant) -> Attribution {
-    let context = Context {
+fn context(case: &Case) -> Context<'_> {
+    Context {
         geometry: &GEOMETRY,
         skus: &SKUS,
         settings: Settings::default(),
-        pools: &POOLS,
-        measured: &[],
-    };
-    attribute(facts, &context, as_of)
+        pools: &case.pools,
+        measured: &case.measured,
+    }
+}
+
+/// The ledger of the case from `facts`, which say the same in another way.
+fn ledger(case: &Case, facts: &[Fact]) -> Attribution {
+    attribute(facts, &context(case), case.as_of)
 }
 
 /// Numbers drawn from the salt of the case: the law of a failing case stays the same while it shrinks.
@@ -115,7 +117,7 @@ fn segments_tile(truth: &Attribution) -> Result<(), String> {
 /// the order of arrival changes nothing.
 fn order_changes_nothing(case: &Case, truth: &Attribution) -> Result<(), String> {
     let shuffled = Draw(case.salt).shuffled(&case.facts);
-    same("order changes nothing", truth, &ledger(&shuffled, case.as_of))
+    same("order changes nothing", truth, &ledger(case, &shuffled))
 }
 
 /// A-5, I-1: the same fact again changes nothing.
@@ -124,31 +126,25 @@ fn repetition_changes_nothing(case: &Case, truth: &Attribution) -> Result<(), St
     let mut facts = case.facts.clone();
     let again: Vec<Fact> = case.facts.iter().filter(|_| draw.below(3) == 0).cloned().collect();
     facts.extend(again);
-    same("repetition changes nothing", truth, &ledger(&facts, case.as_of))
+    same("repetition changes nothing", truth, &ledger(case, &facts))
 }
 
 /// what all facts give in order of time is what they give when one of them comes last.
 fn a_late_fact_is_the_same_fact(case: &Case, truth: &Attribution) -> Result<(), String> {
     let mut facts = case.facts.clone();
     facts.sort_by_key(|fact| fact.at);
-    same("facts in time give the same", truth, &ledger(&facts, case.as_of))?;
+    same("facts in time give the same", truth, &ledger(case, &facts))?;
     if facts.is_empty() {
         return Ok(());
     }
     let late = facts.remove(Draw(case.salt).below(facts.len()));
     facts.push(late);
-    same("a late fact is the same fact", truth, &ledger(&facts, case.as_of))
+    same("a late fact is the same fact", truth, &ledger(case, &facts))
 }
 
 /// I-3: re-posting one GPU gives what the whole ledger gives for it.
 fn gpus_stand_for_themselves(case: &Case, truth: &Attribution) -> Result<(), String> {
-    let context = Context {
-        geometry: &GEOMETRY,
-        skus: &SKUS,
-        settings: Settings::default(),
-        pools: &POOLS,
-        measured: &[],
-    };
+    let context = context(case);
     for (gpu, timeline) in &truth.gpus {
         let only = BTreeSet::from([gpu.clone()]);
         let alone = attribute_gpus(&case.facts, &context, case.as_of, Some(&only));
@@ -198,24 +194,45 @@ fn usage_is_what_stands_in_the_balance(truth: &Attribution) -> Result<(), String
     same("usage is what stands in the balance", &used, &posted)
 }
 
-/// The second method finds the same as attribution and as the journals, hour by hour, and the same for units outside the balance.
+/// The second method finds the same as attribution and as the journals, hour by hour, the same parts and times for each owner, and the same
+/// for units outside the balance.
 fn equals_the_painter(case: &Case, truth: &Attribution) -> Result<Met, String> {
-    let painting = paint(&case.facts, &GEOMETRY, &Settings::default(), case.as_of);
+    let rules = Rules {
+        geometry: &GEOMETRY,
+        settings: Settings::default(),
+        pools: &case.pools,
+        measured: &case.measured,
+    };
+    let painting = paint(&case.facts, &rules, case.as_of);
     let painted = painting.totals();
     differences("the two methods differ", &totals(truth), &painted)?;
     differences("the journals differ from the painter", &journal_totals(truth), &painted)?;
-    let painted = unplaced(&case.facts, &GEOMETRY, case.as_of);
-    same("unplaced time equals the painter's", &unplaced_of(truth), &painted)?;
+    let placed = owned(truth, |span| span.place.is_some());
+    let mut parts: BTreeMap<Owned, i128> =
+        placed.iter().map(|(owner, time)| (owner.clone(), time.billed_us)).collect();
+    parts.retain(|_, part| *part != 0);
+    same("parts of owners equal the painter's", &parts, &painting.parts)?;
+    let states = placed.into_iter().flat_map(|(owner, time)| {
+        time.held_us.into_iter().map(move |(state, held)| ((owner.clone(), state), held))
+    });
+    same("held time by state equals the painter's", &states.collect(), &painting.held)?;
+    let painted = unplaced(&case.facts, &rules, case.as_of);
+    same("unplaced time equals the painter's", &owned(truth, |span| span.place.is_none()), &painted)?;
     Ok(painting.met)
 }
 
-fn unplaced_of(truth: &Attribution) -> BTreeMap<AllocationId, UnplacedTime> {
-    let mut times: BTreeMap<AllocationId, UnplacedTime> = BTreeMap::new();
-    for span in truth.spans.iter().filter(|span| span.place.is_none()) {
-        let time = times.entry(span.allocation.clone()).or_default();
-        time.held_us += span.allocated_us();
-        time.billed_us += span.billed_us();
+/// Time of each owner: held, by state, and conserved.
+fn owned(truth: &Attribution, which: impl Fn(&UsageSpan) -> bool) -> BTreeMap<Owned, UnplacedTime> {
+    let mut times: BTreeMap<Owned, UnplacedTime> = BTreeMap::new();
+    for span in truth.spans.iter().filter(|span| which(span)) {
+        let owner = (span.allocation.clone(), span.tenant.clone(), span.project.clone());
+        let time = times.entry(owner).or_default();
+        if span.held {
+            *time.held_us.entry(span.state.clone()).or_default() += span.allocated_us();
+        }
+        time.billed_us += span.conserved_us();
     }
+    times.retain(|_, time| *time != UnplacedTime::default());
     times
 }
 

@@ -6,10 +6,10 @@ use super::states::Scopes;
 use super::units::{Place, Unit, Units};
 use crate::fact::{Fact, FactBody, Grant, Mode, Placed, PlacedOf, Runtime};
 use crate::finding::{Finding, Findings, Kind};
-use crate::ids::{AllocationId, NodeId, ProjectId, Source, TenantId};
+use crate::ids::{AllocationId, GpuId, NodeId, ProjectId, Source, TenantId};
 use crate::time::Instant;
 use crate::usage::{AllocationView, End};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An allocation with everything the facts say of it.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(super) struct Allocation<'a> {
     pub(super) transfers: Vec<Owner<'a>>,
     /// The end by release.
     pub(super) released: Option<Release<'a>>,
+    /// Billing states as they were said, in the order of A-18.
+    pub(super) states: Vec<(Instant, &'a str)>,
     /// Releases before the start only: nothing is held.
     pub(super) ends_before_start: bool,
     /// Instants of all facts that name it.
@@ -61,6 +63,11 @@ impl Allocation<'_> {
     pub(super) fn owner(&self, at: Instant) -> Owner<'_> {
         let upto = self.owners.partition_point(|owner| owner.since <= at);
         self.owners[upto.saturating_sub(1)]
+    }
+
+    /// GPUs it has units on, each once.
+    pub(super) fn gpus(&self) -> BTreeSet<&GpuId> {
+        self.units.iter().filter_map(Unit::gpu).collect()
     }
 
     /// The row of a report.
@@ -111,6 +118,7 @@ struct Story<'a> {
     grants: Vec<(&'a Fact, &'a Grant)>,
     releases: Vec<(Instant, Option<&'a str>)>,
     transfers: Vec<Owner<'a>>,
+    states: Vec<(Instant, &'a str)>,
     placed: Vec<(&'a Fact, &'a Placed)>,
     named_at: Vec<Instant>,
 }
@@ -168,7 +176,10 @@ fn stories<'a>(facts: &[&'a Fact]) -> BTreeMap<&'a AllocationId, Story<'a>> {
                 stories.entry(allocation).or_default().placed.push((fact, placed));
                 allocation
             }
-            FactBody::AllocationState { allocation, .. } => allocation,
+            FactBody::AllocationState { allocation, state } => {
+                stories.entry(allocation).or_default().states.push((fact.at, state));
+                allocation
+            }
             FactBody::Snapshot { allocations, .. } => {
                 for allocation in allocations {
                     stories.entry(allocation).or_default().named_at.push(fact.at);
@@ -270,6 +281,7 @@ fn begin<'a>(
         start,
         owners: owners(grant, start, &story.transfers),
         transfers: story.transfers,
+        states: story.states,
         released,
         ends_before_start,
         named_at: story.named_at,
@@ -334,11 +346,25 @@ fn address_by_runtime<'a>(
     as_of: Instant,
     findings: &mut Findings,
 ) {
+    let (mut of_job, mut of_pod): (BTreeMap<&str, Vec<&Allocation<'_>>>, BTreeMap<&str, Vec<&Allocation<'_>>>) =
+        (BTreeMap::new(), BTreeMap::new());
+    let all: Vec<&Allocation<'_>> = allocations.iter().collect();
+    for allocation in allocations {
+        let Runtime { slurm_job, pod_uid } = &allocation.grant.runtime;
+        slurm_job.iter().for_each(|job| of_job.entry(job).or_default().push(allocation));
+        pod_uid.iter().for_each(|pod| of_pod.entry(pod).or_default().push(allocation));
+    }
     for fact in facts {
         let FactBody::Placed(placed) = &fact.body else { continue };
         let PlacedOf::Runtime(runtime) = &placed.of else { continue };
-        let mut holders = allocations
-            .iter()
+        let named = match (&runtime.slurm_job, &runtime.pod_uid) {
+            (Some(job), _) => of_job.get(job.as_str()),
+            (None, Some(pod)) => of_pod.get(pod.as_str()),
+            (None, None) => Some(&all),
+        };
+        let mut holders = named
+            .into_iter()
+            .flatten()
             .filter(|a| same_runtime(&a.grant.runtime, runtime) && a.holds_at(fact.at, as_of));
         match (holders.next(), holders.next()) {
             (Some(one), None) => placed_of.entry(one.id).or_default().push((fact, placed)),

@@ -3,7 +3,7 @@
 use crate::fact::{Fact, FactBody, InventoryGpu};
 use crate::ids::{GpuId, NodeId};
 use crate::time::{Instant, Window};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One mention of a GPU by an inventory.
 #[derive(Clone, Copy, Debug)]
@@ -140,12 +140,18 @@ impl<'a> Devices<'a> {
 
     /// A GPU is missing from an inventory of its node that does not list it until one lists it again.
     fn note_missing(&mut self, facts: &[&'a Fact], as_of: Instant) {
+        let mut ever_on: BTreeMap<&'a NodeId, Vec<GpuId>> = BTreeMap::new();
+        for (gpu, device) in &self.by_gpu {
+            let nodes: BTreeSet<&'a NodeId> = device.sightings.iter().map(|s| s.node).collect();
+            nodes.into_iter().for_each(|node| ever_on.entry(node).or_default().push(gpu.clone()));
+        }
         for (order, fact) in facts.iter().enumerate() {
             let FactBody::Inventory(inventory) = &fact.body else { continue };
-            for (gpu, device) in &mut self.by_gpu {
+            for gpu in ever_on.get(&inventory.node).into_iter().flatten() {
                 if inventory.gpus.iter().any(|listed| listed.gpu == *gpu) {
                     continue;
                 }
+                let Some(device) = self.by_gpu.get_mut(gpu) else { continue };
                 let after = device.sightings.partition_point(|s| s.order < order);
                 let before = after.checked_sub(1).and_then(|index| device.sightings.get(index));
                 if before.is_some_and(|s| *s.node == inventory.node) {

@@ -4,8 +4,9 @@ use crate::fact::{Fact, FactBody};
 use crate::time::Instant;
 
 /// The facts that act at `as_of`, each once, in the order of A-18.
-pub(super) fn acting(facts: &[Fact], as_of: Instant) -> Vec<&Fact> {
-    let mut acting: Vec<&Fact> = facts.iter().filter(|fact| fact.at <= as_of).collect();
+pub(super) fn acting(facts: Vec<&Fact>, as_of: Instant) -> Vec<&Fact> {
+    let mut acting = facts;
+    acting.retain(|fact| fact.at <= as_of);
     acting.sort_by(|a, b| key(a).cmp(&key(b)));
     acting.dedup_by(|a, b| {
         a.source == b.source && a.id == b.id && a.at == b.at && rank(&a.body) == rank(&b.body)

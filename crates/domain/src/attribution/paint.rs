@@ -20,7 +20,8 @@ use std::collections::BTreeSet;
 pub(super) struct Scene<'s, 'a> {
     pub(super) gpu: &'s GpuId,
     pub(super) device: &'s Device<'a>,
-    pub(super) allocations: &'s [Allocation<'a>],
+    /// Allocations with a unit on the GPU, and maybe others.
+    pub(super) allocations: &'s [&'s Allocation<'a>],
     pub(super) life: &'s Life<'a>,
     pub(super) states: &'s Scopes,
     pub(super) context: &'s Context<'s>,
@@ -36,11 +37,16 @@ struct Hold<'s, 'a> {
     compute_slices: u8,
 }
 
-/// Sweeps over the GPU.
-pub(super) fn paint(scene: &Scene<'_, '_>, as_of: Instant, findings: &mut Findings) -> GpuTimeline {
+/// Sweeps over the GPU from `floor` on.
+pub(super) fn paint(
+    scene: &Scene<'_, '_>,
+    floor: Instant,
+    as_of: Instant,
+    findings: &mut Findings,
+) -> GpuTimeline {
     let holds = scene.holds();
     let silences = scene.silences(as_of);
-    let cuts = scene.cuts(&holds, &silences);
+    let cuts = scene.cuts(&holds, &silences, floor);
     let mut active: Vec<Hold<'_, '_>> = Vec::new();
     let mut coming = holds.iter().copied().peekable();
     let mut timeline = GpuTimeline::default();
@@ -88,7 +94,7 @@ impl<'s, 'a> Scene<'s, 'a> {
     }
 
     /// Stretches in which free slices are unobserved: the node silent, or the GPU missing from its inventories.
-    fn silences(&self, as_of: Instant) -> Vec<Window> {
+    pub(super) fn silences(&self, as_of: Instant) -> Vec<Window> {
         let mut silences = self.device.missing.clone();
         let sightings = self.device.sightings();
         // Before its first sighting a GPU is on the node of that one.
@@ -114,7 +120,7 @@ impl<'s, 'a> Scene<'s, 'a> {
     }
 
     /// Every instant at which anything can change on this GPU.
-    fn cuts(&self, holds: &[Hold<'_, '_>], silences: &[Window]) -> Vec<Instant> {
+    fn cuts(&self, holds: &[Hold<'_, '_>], silences: &[Window], floor: Instant) -> Vec<Instant> {
         let mut cuts = BTreeSet::new();
         let windows = self.device.capacity.iter().chain(silences);
         let taken = self.states.of(self.gpu).iter().map(|taken| &taken.window);
@@ -126,7 +132,8 @@ impl<'s, 'a> Scene<'s, 'a> {
             cuts.extend(hold.allocation.owners.iter().map(|owner| owner.since));
         }
         cuts.extend(self.device.sightings().iter().map(|sighting| sighting.at));
-        let first = self.device.capacity.first().map_or(Instant::MAX, |c| c.start());
+        let first = self.device.capacity.first().map_or(Instant::MAX, |c| c.start().max(floor));
+        cuts.insert(first);
         let last = self.device.capacity.last().map_or(Instant::MIN, |c| c.end());
         cuts.into_iter().filter(|cut| first <= *cut && *cut <= last).collect()
     }
@@ -270,6 +277,7 @@ impl Moment<'_, '_, '_> {
             tenant: owner.tenant.clone(),
             project: owner.project.cloned(),
             share: hold.unit.share.unwrap_or(Ratio::from_integer(1)),
+            held: true,
         }
     }
 

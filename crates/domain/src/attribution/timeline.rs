@@ -41,7 +41,7 @@ pub struct Piece {
     pub compute_slices: u8,
     /// Whether the unit can be shared.
     pub shared: bool,
-    /// Who holds it, in order of allocation id; none unless the account is `tenant`.
+    /// Who holds it, in order of allocation id, then who is served of it, in order of tenant and project; none unless the account is `tenant`.
     pub holders: Vec<Holder>,
     /// Since when holders and account of a shared unit are what they are: cells are cut there (M-3).
     pub since: Instant,
@@ -58,15 +58,16 @@ pub struct Holder {
     pub tenant: TenantId,
     /// For which project.
     pub project: Option<ProjectId>,
-    /// Share of the unit; 1 where nothing else was granted.
+    /// Share of the unit; 1 where nothing else was granted. In a pool the part of the unit's time that its policy gives, which may be 0.
     pub share: Share,
+    /// Whether it holds the unit. One whom a work pool serves has a part of the time and holds nothing.
+    pub held: bool,
 }
 
 impl Piece {
     /// How the time of a shared unit is split, seen by its first holder; none for a unit held alone.
     pub fn split(&self) -> Option<Split> {
-        let alone = !self.shared && self.holders.first().is_none_or(|h| h.share == Ratio::from_integer(1));
-        if alone || self.holders.is_empty() {
+        if !self.shared && self.holders.iter().all(|h| h.share == Ratio::from_integer(1)) {
             return None;
         }
         let shares: Vec<Share> = self.holders.iter().map(|h| h.share).collect();
@@ -76,6 +77,11 @@ impl Piece {
     /// Whether another share can be split together with those that are held.
     pub(super) fn takes(&self, share: Option<Share>) -> bool {
         have_common_measure(self.holders.iter().map(|holder| holder.share).chain(share))
+    }
+
+    /// First memory slice.
+    pub fn memory_start(&self) -> u8 {
+        u8::try_from(self.memory_mask.trailing_zeros()).unwrap_or_default()
     }
 
     /// Number of memory slices.

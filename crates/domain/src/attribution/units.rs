@@ -2,7 +2,7 @@
 
 use super::Context;
 use super::allocations::Allocation;
-use super::devices::{Device, Devices};
+use super::devices::{Device, Devices, Sighting};
 use super::free::compute_slices_of;
 use crate::fact::{Fact, GrantUnit, MigUnit, Placed, PlacedUnit, Placement};
 use crate::finding::{Finding, Findings, Kind};
@@ -25,6 +25,16 @@ pub(super) struct Unit {
     pub(super) end: Instant,
     /// Whether only the horizon ends it.
     pub(super) open: bool,
+}
+
+impl Unit {
+    /// The GPU it stands on, where that is known.
+    pub(super) fn gpu(&self) -> Option<&GpuId> {
+        match &self.place {
+            Place::Slices { gpu, .. } => Some(gpu),
+            Place::Waiting | Place::Unplaced => None,
+        }
+    }
 }
 
 /// Where a unit stands.
@@ -97,7 +107,7 @@ impl<'a> Units<'_, 'a> {
 
     fn unplaced(&mut self, index: u32, count: u32, share: Option<Share>, sku: SkuId) {
         if count > 0 {
-            let weight = unplaced_weight(self.context.geometry, &sku);
+            let weight = unplaced_weight(self.context.geometry, self.context.skus, &sku);
             self.push(index, count, share, sku, weight, Place::Unplaced);
         }
     }
@@ -121,7 +131,10 @@ impl<'a> Units<'_, 'a> {
         let model = seen.map_or("", |s| s.listed.model.as_str());
         let sku = sku.unwrap_or_else(|| self.context.skus.placed(model, profile.as_deref(), share.is_some()));
         let compute_slices = match (placement, &profile) {
-            (Some(placement), Some(profile)) => self.compute_slices(device, placement, profile),
+            (Some(placement), Some(profile)) => {
+                self.check_profile(device, placement, profile);
+                self.compute_slices(device, placement, profile)
+            }
             _ => seen.map_or(1, |s| s.listed.compute_slices),
         };
         let place = Place::Slices { gpu: unit.gpu.clone(), placement, compute_slices };
@@ -156,10 +169,23 @@ impl<'a> Units<'_, 'a> {
 
     fn compute_slices(&self, device: &Device<'a>, placement: Placement, profile: &str) -> u8 {
         let Some(seen) = device.seen(self.allocation.start) else { return 1 };
-        let listed =
-            seen.listed.instances.iter().find(|i| i.placement == Some(placement) && i.profile == profile);
-        let listed = listed.and_then(|instance| instance.compute_slices);
+        let listed = listed_slices(seen, placement, profile);
         compute_slices_of(self.context.geometry, &seen.listed.model, profile, listed)
+    }
+
+    /// A profile that neither the table nor the inventory explains is taken by its name, aloud.
+    fn check_profile(&mut self, device: &Device<'a>, placement: Placement, profile: &str) {
+        let start = self.allocation.start;
+        let Some(seen) = device.seen(start) else { return };
+        let model = &seen.listed.model;
+        let known = self.context.geometry.of(model).is_some_and(|m| m.profile(profile).is_some());
+        if !known && listed_slices(seen, placement, profile).is_none() {
+            let slices = compute_slices_of(self.context.geometry, model, profile, None);
+            let detail = format!(
+                "no table and no inventory explains {profile} on {model}: by its name it takes {slices} compute slices"
+            );
+            self.note(Kind::UnknownProfile, start, &detail);
+        }
     }
 
     /// A grant is compared with the latest inventory at or before it, or the next one if that clears it.
@@ -215,4 +241,10 @@ impl<'a> Units<'_, 'a> {
             detail: format!("allocation {}: {detail}", self.allocation.id),
         });
     }
+}
+
+/// Compute slices of the instance that the inventory lists exactly there under this profile, where it could be read.
+fn listed_slices(seen: Sighting<'_>, placement: Placement, profile: &str) -> Option<u8> {
+    let there = |i: &&crate::fact::Instance| i.placement == Some(placement) && i.profile == profile;
+    seen.listed.instances.iter().find(there)?.compute_slices
 }

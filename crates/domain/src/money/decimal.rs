@@ -79,6 +79,13 @@ impl FromStr for Decimal {
 )]
 pub struct DecimalError(String);
 
+impl DecimalError {
+    /// Of this text.
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
 /// `mantissa` × 10^-`scale` with exactly `scale` places.
 pub(super) fn text_of(mantissa: i128, scale: u32) -> String {
     let factor = 10_u128.pow(scale);

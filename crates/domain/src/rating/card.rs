@@ -40,6 +40,8 @@ pub struct Price {
     pub minimum_us: i64,
     /// Which price counts when it changes in mid-allocation.
     pub lock: Lock,
+    /// Billing states that are charged; none: all time is.
+    pub billed_states: Option<BTreeSet<String>>,
     /// Terms of this price that this version cannot rate.
     pub unrated: BTreeSet<Term>,
 }
@@ -61,6 +63,11 @@ impl Per {
             Self::Unit => "unit",
         }
     }
+
+    /// The one with this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Hour, Self::Unit].into_iter().find(|per| per.as_str() == word)
+    }
 }
 
 /// Which price counts when it changes in mid-allocation (V-7).
@@ -81,6 +88,11 @@ impl Lock {
             Self::AtStart => "at_start",
         }
     }
+
+    /// The one with this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::AtEvent, Self::AtStart].into_iter().find(|lock| lock.as_str() == word)
+    }
 }
 
 /// Terms a card may carry that are read and kept, but not rated yet: a period that needs one is not closed, because a bill that
@@ -91,8 +103,6 @@ pub enum Term {
     Free,
     /// Prices by tier.
     Tiers,
-    /// Only some states of an allocation are billed.
-    BilledStates,
     /// A least amount per period.
     MinimumSpend,
     /// Credits for lost service.
@@ -105,7 +115,6 @@ impl Term {
         match self {
             Self::Free => "free",
             Self::Tiers => "tiers",
-            Self::BilledStates => "billed_states",
             Self::MinimumSpend => "minimum_spend",
             Self::ServiceCredits => "service_credits",
         }
@@ -153,6 +162,15 @@ impl Price {
     /// Whether its SKU is a pattern.
     pub(super) fn is_pattern(&self) -> bool {
         self.sku.contains('*')
+    }
+
+    /// Whether time in this billing state is charged. Time of which no state was said is: the basis is the allocation, and a
+    /// state takes time out of it.
+    pub(super) fn bills(&self, state: Option<&str>) -> bool {
+        match (&self.billed_states, state) {
+            (Some(billed), Some(state)) => billed.contains(state),
+            (None, _) | (_, None) => true,
+        }
     }
 
     /// Whether it is for this SKU.
@@ -215,6 +233,7 @@ mod tests {
                 granularity_us: 1,
                 minimum_us: 0,
                 lock: Lock::AtEvent,
+                billed_states: None,
                 unrated: BTreeSet::new(),
             };
             assert_eq!(price.covers(cells[1]), cells[2] == "yes", "{row}");

@@ -1,8 +1,9 @@
 //! From what a tenant held to priced pieces.
 
-use super::card::{Lock, Term, UnratedTerm};
+use super::card::{Lock, Per, Term, UnratedTerm};
 use super::increment;
-use super::line::{Line, lines_of};
+use super::line::{Basis, Line, lines_of};
+use super::meter::{Recorded, Reported, UnpricedMeter, charge_lines, meter_lines, price_of};
 use super::select::{Ambiguous, PriceRef, RateCards, Wanted};
 use crate::fact::Class;
 use crate::ids::{AllocationId, ProjectId, SkuId, TenantId};
@@ -12,15 +13,26 @@ use crate::usage::{AllocationView, End, UsageSpan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// All charged time of one unit of an allocation, under all its owners.
+/// All chargeable time of one unit of an allocation: of its hold, under all its owners; or the parts that a work pool gave to those it served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitUse {
     /// When its allocation was granted.
     pub start: Instant,
-    /// How its hold ended.
+    /// How its hold ended; parts of a pool end with nothing, since minimum and granularity are of holds.
     pub end: End,
-    /// What was held and chargeable, in order of time, at least one; none overlaps another.
+    /// What was held and chargeable, in order of time, at least one. Those of a hold do not overlap.
     pub spans: Vec<UsageSpan>,
+}
+
+/// Everything that was sold to one tenant and belongs to one period.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sold<'a> {
+    /// Units it held at any time: what lies in the period is taken out of them.
+    pub units: &'a [UnitUse],
+    /// What was reported of the period.
+    pub reported: &'a [Reported],
+    /// What was recorded for the period.
+    pub recorded: &'a [Recorded],
 }
 
 /// Whose usage is rated, over what, at which prices.
@@ -32,8 +44,11 @@ pub struct Rating<'a> {
     pub period: Window,
     /// What the tenant pays in.
     pub currency: Currency,
-    /// All prices there are.
+    /// The prices that hold for it.
     pub cards: &'a RateCards,
+    /// Prices for what those have none for: of a closed period, the cards that were applied since (V-12 keeps them from changing a price, not
+    /// from giving one).
+    pub later: Option<&'a RateCards>,
 }
 
 /// A piece of usage with the one price that holds for all of it.
@@ -49,6 +64,10 @@ pub struct Charge<'a> {
     pub sku: SkuId,
     /// How it was bought.
     pub class: Class,
+    /// Billing state, where one was said.
+    pub state: Option<String>,
+    /// What is billed by.
+    pub basis: Basis,
     /// When it was held; of an added part, the last charged microsecond.
     pub window: Window,
     /// How much, in unit-microseconds after shares.
@@ -90,6 +109,10 @@ pub struct Rated {
     pub lines: Vec<Line>,
     /// In order of allocation, SKU and class.
     pub unpriced: Vec<Unpriced>,
+    /// In order of SKU and unit.
+    pub unpriced_meters: Vec<UnpricedMeter>,
+    /// Charges in another currency than the tenant's: billed nothing.
+    pub foreign: Vec<Recorded>,
 }
 
 /// Why a period could not be rated.
@@ -110,25 +133,48 @@ fn join(terms: &[impl fmt::Display]) -> String {
     terms.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Gathers spans by allocation and unit. Time before `from` is never charged (A-6: facts before the books open give usage only).
+impl<'a> Rating<'a> {
+    /// The price of what is wanted, at `at`.
+    ///
+    /// # Errors
+    /// Two prices fit equally well.
+    pub(super) fn select(self, wanted: Wanted<'_>, at: Instant) -> Result<Option<PriceRef<'a>>, Ambiguous> {
+        match (self.cards.select(wanted, at)?, self.later) {
+            (None, Some(later)) => later.select(wanted, at),
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// Instants inside `window` at which any price may change, in order.
+    fn changes(self, window: Window) -> Vec<Instant> {
+        let mut instants = self.cards.changes(window);
+        instants.extend(self.later.into_iter().flat_map(|later| later.changes(window)));
+        instants.sort_unstable();
+        instants.dedup();
+        instants
+    }
+}
+
+/// Gathers spans by allocation and unit, parts of a pool beside the hold they are parts of. Time before `from` is never charged (A-6: facts
+/// before the books open give usage only).
 pub fn gather_units(spans: &[UsageSpan], allocations: &[AllocationView], from: Instant) -> Vec<UnitUse> {
     let views: BTreeMap<&AllocationId, &AllocationView> =
         allocations.iter().map(|a| (&a.allocation, a)).collect();
-    let mut units: BTreeMap<(&AllocationId, u32), Vec<UsageSpan>> = BTreeMap::new();
+    let mut units: BTreeMap<(&AllocationId, u32, bool), Vec<UsageSpan>> = BTreeMap::new();
     let charged = Window::new(from, Instant::MAX);
     for span in spans {
         if let Some(part) = charged.and_then(|window| span.cut(window)) {
-            units.entry((&span.allocation, span.unit)).or_default().push(part);
+            units.entry((&span.allocation, span.unit, !span.held)).or_default().push(part);
         }
     }
     units
         .into_iter()
-        .map(|((allocation, unit), mut spans)| {
+        .map(|((allocation, unit, is_part), mut spans)| {
             spans.sort_by_key(|s| s.window);
             let view = views.get(allocation);
             let first = spans.first().map_or(from, |s| s.window.start());
-            let end =
-                view.and_then(|v| v.unit_ends.get(&unit).or(Some(&v.end))).cloned().unwrap_or(End::Open);
+            let end = view.filter(|_| !is_part).and_then(|v| v.unit_ends.get(&unit).or(Some(&v.end)));
+            let end = end.cloned().unwrap_or(End::Open);
             UnitUse { start: view.map_or(first, |v| v.start), end, spans }
         })
         .collect()
@@ -142,10 +188,16 @@ pub fn price<'a>(units: &[UnitUse], rating: Rating<'a>) -> Result<Priced<'a>, Am
     let mut charges = Vec::new();
     let mut unpriced = BTreeMap::new();
     for unit in units {
-        for piece in pieces(unit, rating) {
-            match price_at(unit, &piece, piece.window.start(), rating)? {
-                Some(price) => charges.push(charge(&piece, price)),
-                None => note_unpriced(&piece, &mut unpriced),
+        let own = unit.spans.iter().filter(|span| span.tenant == *rating.tenant);
+        for span in own.filter_map(|span| span.cut(rating.period)) {
+            for piece in pieces(&span, rating).iter().filter(|piece| piece.billed_us() != 0) {
+                match price_at(unit, piece, piece.window.start(), rating)? {
+                    Some(price) if price.price.bills(piece.state.as_deref()) => {
+                        charges.push(charge(piece, price))
+                    }
+                    Some(_) => {}
+                    None => note_unpriced(piece, &mut unpriced),
+                }
             }
         }
         charges.extend(increment::added(unit, rating)?);
@@ -153,32 +205,34 @@ pub fn price<'a>(units: &[UnitUse], rating: Rating<'a>) -> Result<Priced<'a>, Am
     Ok(Priced { charges, unpriced: unpriced.into_values().collect() })
 }
 
-/// Rates a tenant's usage of a period.
+/// Rates what was sold to a tenant in a period.
 ///
 /// # Errors
 /// Two prices fit equally well, a card has terms that cannot be rated, or an amount is too large.
-pub fn rate(units: &[UnitUse], rating: Rating<'_>) -> Result<Rated, RateError> {
-    let Priced { charges, unpriced } = price(units, rating)?;
+pub fn rate(sold: Sold<'_>, rating: Rating<'_>) -> Result<Rated, RateError> {
+    let Priced { charges, unpriced } = price(sold.units, rating)?;
     let mut unrated = card_terms(rating);
     unrated.extend(charges.iter().flat_map(|c| price_terms(c.price)));
+    for one in sold.reported {
+        unrated.extend(price_of(one, rating)?.into_iter().flat_map(price_terms));
+    }
     if !unrated.is_empty() {
         return Err(RateError::Unrated(unrated.into_values().collect()));
     }
-    Ok(Rated { lines: lines_of(charges, rating.currency)?, unpriced })
+    let mut lines = lines_of(charges, rating.currency)?;
+    let (metered, unpriced_meters) = meter_lines(sold.reported, rating)?;
+    let (recorded, foreign) = charge_lines(sold.recorded, rating.currency)?;
+    lines.extend(metered.into_iter().chain(recorded));
+    Ok(Rated { lines, unpriced, unpriced_meters, foreign })
 }
 
-/// The tenant's spans of a unit inside the period, cut wherever the price may change.
-fn pieces(unit: &UnitUse, rating: Rating<'_>) -> Vec<UsageSpan> {
-    let mut pieces = Vec::new();
-    for span in unit.spans.iter().filter(|s| s.tenant == *rating.tenant) {
-        let Some(span) = span.cut(rating.period) else { continue };
-        let mut edges = vec![span.window.start()];
-        edges.extend(rating.cards.changes(span.window));
-        edges.push(span.window.end());
-        let windows = edges.iter().zip(edges.iter().skip(1)).filter_map(|(from, to)| Window::new(*from, *to));
-        pieces.extend(windows.filter_map(|w| span.cut(w)).filter(|p| p.billed_us() != 0));
-    }
-    pieces
+/// A span cut wherever the price may change.
+pub(super) fn pieces(span: &UsageSpan, rating: Rating<'_>) -> Vec<UsageSpan> {
+    let mut edges = vec![span.window.start()];
+    edges.extend(rating.changes(span.window));
+    edges.push(span.window.end());
+    let windows = edges.iter().zip(edges.iter().skip(1)).filter_map(|(from, to)| Window::new(*from, *to));
+    windows.filter_map(|w| span.cut(w)).collect()
 }
 
 /// The price of a span's unit at `at`: the one at the allocation's start where that one says so, else the one at `at` (V-7).
@@ -189,9 +243,14 @@ pub(super) fn price_at<'a>(
     rating: Rating<'a>,
 ) -> Result<Option<PriceRef<'a>>, Ambiguous> {
     let find = |at| {
-        let wanted =
-            Wanted { tenant: &span.tenant, sku: &span.sku, class: span.class, currency: rating.currency };
-        rating.cards.select(wanted, at)
+        let wanted = Wanted {
+            tenant: &span.tenant,
+            sku: &span.sku,
+            class: Some(span.class),
+            per: Per::Hour,
+            currency: rating.currency,
+        };
+        rating.select(wanted, at)
     };
     match find(unit.start)? {
         Some(locked) if locked.price.lock == Lock::AtStart => Ok(Some(locked)),
@@ -206,11 +265,18 @@ fn charge<'a>(piece: &UsageSpan, price: PriceRef<'a>) -> Charge<'a> {
         project: piece.project.clone(),
         sku: piece.sku.clone(),
         class: piece.class,
+        state: piece.state.clone(),
+        basis: basis_of(piece),
         window: piece.window,
         quantity_us: piece.billed_us(),
         added: false,
         price,
     }
+}
+
+/// What a span is billed by.
+pub(super) fn basis_of(span: &UsageSpan) -> Basis {
+    if span.held { Basis::Allocation } else { Basis::Work }
 }
 
 fn note_unpriced(piece: &UsageSpan, unpriced: &mut BTreeMap<(AllocationId, SkuId, Class), Unpriced>) {
@@ -261,4 +327,4 @@ fn terms(
 
 #[cfg(test)]
 #[path = "charge/tests.rs"]
-mod tests;
+pub(super) mod tests;

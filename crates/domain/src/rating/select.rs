@@ -21,8 +21,10 @@ pub struct Wanted<'a> {
     pub tenant: &'a TenantId,
     /// What was held.
     pub sku: &'a SkuId,
-    /// How it was bought.
-    pub class: Class,
+    /// How it was bought; none of what is no GPU time.
+    pub class: Option<Class>,
+    /// What the price must be for.
+    pub per: Per,
     /// What the tenant pays in; cards in another currency are not for it.
     pub currency: Currency,
 }
@@ -93,7 +95,7 @@ impl RateCards {
         instants
     }
 
-    /// The price of an hour of what is wanted, at `at`; none where no card has one.
+    /// The price of what is wanted, at `at`; none where no card has one.
     ///
     /// # Errors
     /// Two prices fit equally well. [`check_cards`](super::check_cards) finds such cards when they are applied.
@@ -125,8 +127,8 @@ impl RateCards {
         for card in self.in_effect(at).filter(|card| card.currency == wanted.currency) {
             let Some(by_name) = card.names(wanted.tenant.as_str()) else { continue };
             for (index, price) in card.prices.iter().enumerate() {
-                let class_fits = price.class.is_none_or(|class| class == wanted.class);
-                if price.per == Per::Hour && class_fits && price.covers(wanted.sku.as_str()) {
+                let class_fits = price.class.is_none_or(|class| Some(class) == wanted.class);
+                if price.per == wanted.per && class_fits && price.covers(wanted.sku.as_str()) {
                     let rank = (by_name, !price.is_pattern(), price.class.is_some());
                     found.push((rank, PriceRef { card, index, price }));
                 }

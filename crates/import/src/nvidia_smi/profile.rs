@@ -17,7 +17,7 @@ pub(super) struct Seen {
 
 /// SMs by (what the model's name begins with, after the vendor, compute slices, memory slices), as `nvidia-smi mig -lgip` and the vendor's MIG guide show them.
 /// Sevenths of the GPU's SMs are no rule: a 3g of an H100 has 60 and a 1g with double memory 26.
-const SMS: [(&str, u8, u8, u64); 22] = [
+const SMS: [(&str, u8, u8, u64); 26] = [
     ("A30", 1, 1, 14),
     ("A30", 2, 2, 28),
     ("A30", 4, 4, 56),
@@ -36,10 +36,14 @@ const SMS: [(&str, u8, u8, u64); 22] = [
     ("H100 NVL", 4, 4, 64),
     ("H100 NVL", 7, 8, 132),
     ("H200", 1, 1, 16),
+    ("H200", 1, 2, 26),
     ("H200", 2, 2, 32),
     ("H200", 3, 4, 60),
     ("H200", 4, 4, 64),
     ("H200", 7, 8, 132),
+    ("B200", 1, 1, 18),
+    ("B200", 1, 2, 30),
+    ("B200", 2, 2, 36),
 ];
 
 /// The profile that fits, with its name and compute slices; else why it cannot be told.

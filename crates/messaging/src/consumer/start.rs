@@ -156,7 +156,8 @@ fn is_final(fault: &MessagingError) -> bool {
         || matches!(fault, MessagingError::ForeignOffset { .. })
 }
 
-fn decide(
+/// Where reading goes on, or why it cannot.
+pub(super) fn decide(
     partition: &Partition,
     stored: Option<&StoredOffset>,
     live: &TopicIdentity,

@@ -248,7 +248,7 @@ pub(super) fn watermarks(
 }
 
 /// Runs blocking calls of the library away from the runtime's own threads.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, MessagingError> + Send + 'static,
 ) -> Result<T, MessagingError> {
     tokio::task::spawn_blocking(work).await.map_err(|_| MessagingError::Stopped)?

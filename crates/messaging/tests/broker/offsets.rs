@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gpuledger_messaging::{Consumer, KafkaSettings, MessagingError, TopicIdentity};
+use gpuledger_messaging::{Consumer, KafkaSettings, MessagingError, TopicIdentity, check_offsets};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
@@ -116,6 +116,53 @@ async fn records_deleted_before_they_were_read_are_an_error() {
         fault.to_string().contains("offset 10") && fault.to_string().contains("outside 30..=50"),
         "{fault}"
     );
+}
+
+#[tokio::test]
+async fn stored_offsets_are_compared_before_anything_is_read() {
+    let Some(broker) = bootstrap() else { return };
+    let kafka = settings(&broker);
+    let name = topic(&kafka, "facts", 1).await;
+    produce(&kafka, &name, 50).await;
+    let store = read(&kafka, &name, 50).await;
+    let said = async |stored| {
+        let checks = check_offsets(&kafka, stored).await.unwrap();
+        let one = checks.into_iter().next().unwrap();
+        (
+            one.fault.as_ref().map(ToString::to_string).unwrap_or_default(),
+            one.is_passing(),
+            one.live.is_some(),
+        )
+    };
+    assert_eq!(said(store.offsets()).await, (String::new(), false, true));
+    store.tamper(|stored| stored.next_offset = 51);
+    let (past_the_end, passing, _) = said(store.offsets()).await;
+    assert!(
+        past_the_end.contains("offset 51") && past_the_end.contains("outside 0..=50") && passing,
+        "{past_the_end}"
+    );
+    let mut gone = rdkafka::TopicPartitionList::new();
+    gone.add_partition_offset(&name, 0, rdkafka::Offset::Offset(30)).unwrap();
+    admin(&kafka).delete_records(&gone, &AdminOptions::new()).await.unwrap();
+    store.tamper(|stored| stored.next_offset = 10);
+    let (deleted, passing, _) = said(store.offsets()).await;
+    assert!(deleted.contains("outside 30..=50") && !passing, "{deleted}");
+    let elsewhere: std::collections::BTreeMap<_, _> = store
+        .offsets()
+        .into_iter()
+        .map(|(at, stored)| {
+            (gpuledger_messaging::Partition { topic: format!("{}no", at.topic).into(), ..at }, stored)
+        })
+        .collect();
+    let (missing, _, there) = said(elsewhere).await;
+    assert!(missing.contains("has no such partition") && !there, "{missing}");
+    let deleted = admin(&kafka).delete_topics(&[&name], &AdminOptions::new()).await.unwrap();
+    assert!(deleted.iter().all(Result::is_ok), "{deleted:?}");
+    topic(&kafka, "facts", 1).await;
+    produce(&kafka, &name, 80).await;
+    let (foreign, passing, _) = said(store.offsets()).await;
+    assert!(foreign.contains("belongs to cluster") && !passing, "{foreign}");
+    assert!(check_offsets(&kafka, std::collections::BTreeMap::new()).await.unwrap().is_empty());
 }
 
 #[tokio::test]

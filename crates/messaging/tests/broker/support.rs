@@ -154,6 +154,11 @@ impl Store {
         u64::try_from(self.0.lock().unwrap().applied.len()).unwrap()
     }
 
+    /// What is stored.
+    pub(crate) fn offsets(&self) -> BTreeMap<Partition, StoredOffset> {
+        self.0.lock().unwrap().offsets.clone()
+    }
+
     /// Changes the stored offsets as an operator, a restore or a fault would.
     pub(crate) fn tamper(&self, change: impl Fn(&mut StoredOffset)) {
         self.0.lock().unwrap().offsets.values_mut().for_each(change);

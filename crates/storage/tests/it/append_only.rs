@@ -51,7 +51,7 @@ async fn filled() -> Result<Database> {
         retry_of: None,
     };
     parked::insert(&mut tx, &[event]).await?;
-    parked::decide(&mut tx, 1, Decision::Discarded, "typo", 0).await?;
+    parked::decide(&mut tx, 1, Decision::Discarded, "typo", 0, "cli").await?;
     journals::post(&mut tx, &[revision(1)]).await?;
     let object = objects::NewObject { kind: "Sku".to_owned(), id: "a".to_owned(), body: "{}".to_owned() };
     objects::apply(&mut tx, &object, 0, "admin").await?;
@@ -63,6 +63,7 @@ async fn filled() -> Result<Database> {
         facts_count: 1,
         facts_digest: vec![0; 32],
         facts_seq: 1,
+        objects_seq: 1,
         rule_set: "1".to_owned(),
         closed_at_us: HOUR,
     };

@@ -5,7 +5,10 @@ use anyhow::Result;
 use gpuledger_storage::closes::{hold_closing, hold_open};
 use gpuledger_storage::objects::{NewObject, all_versions, apply, latest};
 use gpuledger_storage::offsets::{Place, advance, load};
-use gpuledger_storage::parked::{Decision, NewParked, count_open, decide, find_open, insert, open};
+use gpuledger_storage::parked::{
+    Choice, Decision, NewParked, count_open, decide, decision, find, insert, numbers, open, open_among,
+    retries,
+};
 use gpuledger_storage::retry::retry;
 use gpuledger_storage::state::{advance_clock, advance_horizon};
 use gpuledger_storage::{StorageError, audit, locks, state};
@@ -79,14 +82,24 @@ async fn a_bad_event_is_parked_once_and_decided_once() -> Result<()> {
     assert_eq!(insert(&mut tx, &events).await?, 0);
     let retried = NewParked { retry_of: Some(1), ..bad("}", None, "f:4") };
     assert_eq!(insert(&mut tx, &[bad("}", None, "f:4"), retried]).await?, 2);
-    let rows = open(&mut tx).await?;
+    let all = Choice::default();
+    let rows = open(&mut tx, &all).await?;
     assert_eq!((rows.len(), rows[0].detail.as_str(), rows[0].origin.as_str()), (4, "a\u{fffd}b", "f:1"));
     assert_eq!(count_open(&mut tx).await?, [("bad_value".to_owned(), 4)]);
-    decide(&mut tx, rows[0].seq, Decision::Discarded, "typo", 2).await?;
-    assert_eq!(open(&mut tx).await?, rows[1..]);
-    assert_eq!(find_open(&mut tx, rows[0].seq).await?, None);
-    assert_eq!(find_open(&mut tx, rows[1].seq).await?.as_ref(), Some(&rows[1]));
-    let error = decide(&mut tx, rows[0].seq, Decision::Retried, "again", 3).await.unwrap_err();
+    let of_source = Choice { source: Some(long.clone()), ..Choice::default() };
+    assert_eq!(numbers(&mut tx, &of_source).await?, [rows[1].seq]);
+    assert_eq!(numbers(&mut tx, &Choice { reason: Some("future".to_owned()), ..of_source }).await?, [0; 0]);
+    assert_eq!((rows[3].retry_of, retries(&mut tx, 1).await?), (Some(1), vec![rows[3].seq]));
+    decide(&mut tx, rows[0].seq, Decision::Discarded, "typo", 2, "cli").await?;
+    assert_eq!(open(&mut tx, &all).await?, rows[1..]);
+    assert_eq!(open_among(&mut tx, &[rows[0].seq, rows[1].seq]).await?, rows[1..2]);
+    assert_eq!(open(&mut tx, &Choice { number: Some(rows[0].seq), ..Choice::default() }).await?, []);
+    assert_eq!(find(&mut tx, rows[0].seq).await?.as_ref(), Some(&rows[0]));
+    let decided = decision(&mut tx, rows[0].seq).await?.unwrap();
+    assert_eq!((decided.decision.as_str(), decided.principal.as_str()), ("discarded", "cli"));
+    assert_eq!(decision(&mut tx, rows[1].seq).await?, None);
+    decide(&mut tx, rows[1].seq, Decision::Corrected, "typo", 2, "cli").await?;
+    let error = decide(&mut tx, rows[0].seq, Decision::Retried, "again", 3, "cli").await.unwrap_err();
     assert_eq!(error.constraint(), Some("parked_decision_pkey"));
     drop(tx);
     database.drop().await

@@ -74,7 +74,10 @@ async fn every_table_with_a_tenant_has_row_security() -> Result<()> {
     let all = "SELECT c.relname::TEXT FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
                WHERE c.relnamespace = 'public'::REGNAMESPACE AND c.relkind IN ('r', 'p', 'v', 'm') ORDER BY 1";
     let tables = names(&database, all).await?;
-    assert_eq!(tables, ["allocation", "document", "entry", "entry_2026_10", "period_close", "usage_span"]);
+    assert_eq!(
+        tables,
+        ["allocation", "document", "entry", "entry_2026_10", "finding_tenant", "period_close", "usage_span"]
+    );
     let bare = "SELECT c.relname::TEXT FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
                 WHERE c.relnamespace = 'public'::REGNAMESPACE AND c.relkind IN ('r', 'p', 'v', 'm')
                   AND NOT (c.relrowsecurity AND EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid))";
@@ -108,9 +111,13 @@ async fn each_role_has_no_more_rights_than_it_needs() -> Result<()> {
     let wanted = [
         "allocation SELECT",
         "document SELECT",
+        "finding SELECT",
+        "finding_state SELECT",
+        "finding_tenant SELECT",
         "inbox INSERT",
         "ledger_state SELECT",
         "object SELECT",
+        "packed_hour SELECT",
         "usage_span SELECT",
     ];
     assert_eq!(names(&database, of_api).await?, wanted);

@@ -4,7 +4,7 @@ use crate::database::Database;
 use anyhow::Result;
 use gpuledger_storage::StorageError;
 use gpuledger_storage::balance::{balance, capacity};
-use gpuledger_storage::journals::{EntryRow, JournalRevision, last_entries, last_journals, post};
+use gpuledger_storage::journals::{EntryRow, JournalRevision, last_entries, post, standing_journals};
 use gpuledger_storage::locks::hold;
 use std::collections::BTreeSet;
 
@@ -96,7 +96,7 @@ async fn a_revision_replaces_the_one_before() -> Result<()> {
     assert_eq!((sums[0].account.as_str(), sums[0].compute_slice_us), ("idle", 7 * whole * 3 / 4));
     let has = capacity(&mut tx, START, START + HOUR, None).await?;
     assert_eq!((has[0].compute_slice_us, has[0].memory_slice_us), (7 * whole * 3 / 4, 8 * whole * 3 / 4));
-    let last = last_journals(&mut tx, &[GPU.to_owned()], i64::MIN, i64::MAX).await?;
+    let last = standing_journals(&mut tx, &[(GPU.to_owned(), i64::MIN)], i64::MAX).await?;
     assert_eq!((last.len(), last[0].revision, &last[0].digest), (1, 2, &vec![8; 32]));
     assert_eq!(
         last_entries(&mut tx, GPU, i64::MIN, i64::MAX).await?,
@@ -159,7 +159,7 @@ async fn a_broken_journal_is_named_and_nothing_stands() -> Result<()> {
     assert!(text.contains("8 memory slices"), "{text}");
     drop(tx);
     let mut tx = database.writer.begin().await?;
-    assert_eq!(last_journals(&mut tx, &[GPU.to_owned()], i64::MIN, i64::MAX).await?, []);
+    assert_eq!(standing_journals(&mut tx, &[(GPU.to_owned(), i64::MIN)], i64::MAX).await?, []);
     drop(tx);
     database.drop().await
 }

@@ -30,6 +30,12 @@ pub(crate) fn span(tenant: &str, allocation: &str) -> SpanRow {
         weight: "1".to_owned(),
         held: true,
         state: None,
+        memory_start: Some(0),
+        slurm_job: None,
+        pod_uid: None,
+        before_us: 0,
+        after_us: 0,
+        alone: false,
     }
 }
 

@@ -115,7 +115,7 @@ async fn the_api_writes_nothing_and_reads_nothing_else() -> Result<()> {
         ["acme", "beta"].map(|tenant| insert.replace("TENANT", tenant)).to_vec();
     statements.extend(["UPDATE document SET body = '{}'", "DELETE FROM usage_span"].map(str::to_owned));
     for table in
-        ["fact", "entry", "journal", "identity", "parked", "audit_pending", "period_close", "telemetry_hour"]
+        ["fact", "entry", "journal", "identity", "parked", "audit_pending", "period_close", "telemetry_block"]
     {
         statements.push(format!("SELECT FROM {table}"));
     }

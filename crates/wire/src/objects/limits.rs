@@ -1,4 +1,4 @@
-//! Limits of use, pools, and what is sanitised between tenants.
+//! Limits of use, and what is sanitised between tenants.
 
 use super::words::{OneOrMany, Tag};
 use super::{Kind, refuse};
@@ -7,7 +7,7 @@ use crate::bodies::Problem;
 use crate::text::Name;
 use crate::time::Span;
 use serde::{Deserialize, Deserializer, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// `kind: Quota`: limits of a tenant or project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,53 +105,6 @@ pub enum FailMode {
     Closed,
 }
 
-/// `kind: Pool`: how a shared unit is divided among tenants.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pool {
-    /// Always `Pool`.
-    #[serde(default, skip_serializing)]
-    pub kind: Tag,
-    /// Its id.
-    pub id: Name,
-    /// By what.
-    pub policy: PoolPolicy,
-    /// Of reported work: kind of work to its weight.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub weights: BTreeMap<Name, Unsigned>,
-    /// Of reported work: in windows of 1, 5 or 15 minutes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<Span>,
-    /// Who bears idle time.
-    #[serde(default)]
-    pub idle: IdlePolicy,
-}
-
-/// By what a pool is divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PoolPolicy {
-    /// By granted share.
-    Entitlement,
-    /// By SM-active time.
-    Measured,
-    /// By reported work.
-    Work,
-}
-
-/// Who bears a pool's idle time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IdlePolicy {
-    /// The operator.
-    #[default]
-    Provider,
-    /// The tenants, in proportion to their use.
-    Proportional,
-    /// The tenants, in equal parts.
-    Even,
-}
-
 /// `kind: Residue`: which GPUs are sanitised between tenants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -240,26 +193,6 @@ impl Limit {
             }
             _ => Ok(()),
         }
-    }
-}
-
-impl Kind for Pool {
-    fn check(&self) -> Result<(), Problem> {
-        let minutes = self.window.map(|window| window.micros() / gpuledger_domain::time::MINUTE_US);
-        if minutes.is_some_and(|minutes| ![1, 5, 15].contains(&minutes)) {
-            return refuse("window", "expected 1m, 5m or 15m");
-        }
-        if self.policy == PoolPolicy::Work && self.weights.is_empty() {
-            return refuse(
-                "weights",
-                "is missing, expected weights of the reported work, such as input_tokens: 1",
-            );
-        }
-        Ok(())
-    }
-
-    fn id(&self) -> String {
-        self.id.to_string()
     }
 }
 

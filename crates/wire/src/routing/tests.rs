@@ -24,7 +24,7 @@ fn subjects_topics_and_keys_of_every_type() {
             "allocation.granted",
             "facts",
             "a-2",
-            "alloc:a-2 gpu:GPU-1 job:4711 pod:p-1 source-grants:/nodes/n1/collector",
+            "alloc:a-2 gpu:GPU-1 job:4711 pod:p-1 pool:chat source-grants:/nodes/n1/collector",
             "a-2",
         ),
         ("allocation.placed", "facts", "GPU-1", "gpu:GPU-1 job:4711", "GPU-1"),
@@ -41,7 +41,7 @@ fn subjects_topics_and_keys_of_every_type() {
         ("scrub.started", "facts", "GPU-1", "gpu:GPU-1", "GPU-1"),
         ("scrub.finished", "facts", "GPU-1", "gpu:GPU-1", "GPU-1"),
         ("quarantine.released", "facts", "GPU-1", "gpu:GPU-1", "GPU-1"),
-        ("work.reported", "work", "chat", "", "acme"),
+        ("work.reported", "work", "chat", "pool:chat", "acme"),
         ("usage.reported", "facts", "acme", "", "acme"),
         ("charge.recorded", "facts", "acme", "", "acme"),
         ("dispute.resolved", "facts", "a-1", "alloc:a-1", "a-1"),
@@ -68,6 +68,14 @@ fn facts_say_what_the_events_say() {
     assert_eq!(state.state, State::Fault(Cause::Hardware));
     let FactBody::Placed(placed) = read("allocation.placed").to_fact().body else { panic!("a placement") };
     assert!(matches!(placed.of, PlacedOf::Runtime(runtime) if runtime.slurm_job.as_deref() == Some("4711")));
+    let FactBody::Work(work) = read("work.reported").to_fact().body else { panic!("work") };
+    let kinds: Vec<String> = work.amounts.iter().map(|(kind, n)| format!("{} {n}", kind.as_str())).collect();
+    assert_eq!(
+        kinds.join(", "),
+        "input_tokens 1000, output_tokens 200, cached_tokens 0, requests 3, kv_byte_us 9007199254740993, units 3/2"
+    );
+    assert_eq!((work.pool.as_str(), work.adapter.as_deref()), ("chat", Some("lora-1")));
+    assert_eq!(work.end.since(work.start), 60_000_000);
     let FactBody::Inventory(inventory) = read("node.inventory").to_fact().body else {
         panic!("an inventory")
     };
@@ -87,5 +95,5 @@ fn types_that_move_no_gpu_time_are_other() {
         let event = decode_structured(event.to_string().as_bytes()).unwrap();
         event.to_fact().body == FactBody::Other
     });
-    assert_eq!(others.count(), 7);
+    assert_eq!(others.count(), 6);
 }

@@ -92,8 +92,9 @@ fn every_finding_kind_of_the_contract_is_listed_once() {
         zero_length end_before_start owner_mismatch contested placement_mismatch oversubscribed unconfirmed lost_node gap \
         clock_skew unattributed foreign_process held_after_release idle_allocation residue_unknown residue_violation \
         scrub_missing scrub_late scrub_failed scrub_incomplete scrub_skipped unpriced";
+    let added = ["bad_value", "unknown_profile"];
     let kinds: Vec<&str> =
-        FINDINGS.iter().map(|finding| finding.kind).filter(|kind| *kind != "bad_value").collect();
+        FINDINGS.iter().map(|finding| finding.kind).filter(|kind| !added.contains(kind)).collect();
     assert_eq!(kinds, contract.split_whitespace().collect::<Vec<_>>());
 }
 /// The design stands beside a full checkout only.

@@ -163,7 +163,7 @@ async fn fill(writer: &Db) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
-fn span(tenant: &str, allocation: &str, hours: i64) -> SpanRow {
+pub(crate) fn span(tenant: &str, allocation: &str, hours: i64) -> SpanRow {
     SpanRow {
         tenant: tenant.to_owned(),
         project: Some("vision".to_owned()),
@@ -187,6 +187,12 @@ fn span(tenant: &str, allocation: &str, hours: i64) -> SpanRow {
         weight: "1".to_owned(),
         held: true,
         state: None,
+        memory_start: None,
+        slurm_job: None,
+        pod_uid: None,
+        before_us: 0,
+        after_us: 0,
+        alone: true,
     }
 }
 

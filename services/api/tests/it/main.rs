@@ -5,8 +5,10 @@
 mod authorization;
 mod client;
 mod events;
+mod findings;
 mod fixture;
 mod inbox;
+mod measured;
 mod openapi;
 mod operation;
 mod pages;

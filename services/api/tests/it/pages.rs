@@ -72,6 +72,7 @@ async fn usage_is_exact_and_in_the_tenants_zone() -> Result<()> {
         json!({
             "day": day, "label.team": "perception", "allocated_us": "5400000000", "unit_seconds": "5400", "gpu_seconds": "5400",
             "compute_slice_us": null, "memory_slice_us": null, "sm_active_us": null, "quality": "allocation_only",
+            "covered_us": "0", "memory_byte_us": null, "energy_mj": null,
         })
     };
     assert_eq!(

@@ -40,6 +40,10 @@ fn price_of(price: &objects::Price) -> Result<Price, String> {
             objects::Lock::AtEvent => Lock::AtEvent,
             objects::Lock::AtStart => Lock::AtStart,
         },
+        billed_states: price
+            .billed_states
+            .as_ref()
+            .map(|states| states.iter().map(ToString::to_string).collect()),
         unrated: price_terms(price),
     })
 }
@@ -53,7 +57,6 @@ fn price_terms(price: &objects::Price) -> BTreeSet<Term> {
     let stated = [
         (Term::Free, price.free.as_ref().is_some_and(|free| !free.get().is_zero())),
         (Term::Tiers, price.tiers.is_some()),
-        (Term::BilledStates, price.billed_states.is_some()),
     ];
     stated.into_iter().filter_map(|(term, is_stated)| is_stated.then_some(term)).collect()
 }

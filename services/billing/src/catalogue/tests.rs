@@ -63,7 +63,7 @@ fn prices_keep_every_digit_and_unrated_terms_are_noted() {
         ("", "price: \"2.40\", free: \"0\"", ""),
         ("", "price: \"2.40\", free: \"10\"", "free"),
         ("", "tiers: {mode: volume, steps: [{price: \"1\"}]}", "tiers"),
-        ("", "price: \"2.40\", billed_states: [ready]", "billed_states"),
+        ("", "price: \"2.40\", billed_states: [ready]", ""),
         (", minimum_spend: \"0\"", "price: \"2.40\"", ""),
         (", minimum_spend: \"100\"", "price: \"2.40\"", "minimum_spend"),
         (", service_credits: {fault: \"1\"}", "price: \"2.40\"", "service_credits"),
@@ -75,13 +75,18 @@ fn prices_keep_every_digit_and_unrated_terms_are_noted() {
             card.unrated.iter().chain(&card.prices[0].unrated).map(|t| t.as_str()).collect();
         assert_eq!(found.join(" "), terms, "{extra} {price}");
     }
-    let catalogue = catalogue(&card("", "price: \"0.0000000001\", granularity: 1m, minimum: 90s"));
+    let catalogue = catalogue(&card(
+        "",
+        "price: \"0.0000000001\", granularity: 1m, minimum: 90s, billed_states: [ready, idle]",
+    ));
     let (card, _) = catalogue.cards.iter().next().unwrap();
     let price = &card.prices[0];
     assert_eq!(
         (price.price.to_string().as_str(), price.granularity_us, price.minimum_us),
         ("0.0000000001", 60_000_000, 90_000_000)
     );
+    let states: Vec<&str> = price.billed_states.iter().flatten().map(String::as_str).collect();
+    assert_eq!(states, ["idle", "ready"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::account::Party;
 use gpuledger_domain::ids::{AllocationId, TenantId};
-use gpuledger_domain::rating::{Charge, Lock, Per, Price, PriceRef, RateCard, TaxRate, lines_of};
+use gpuledger_domain::rating::{Basis, Charge, Lock, Per, Price, PriceRef, RateCard, TaxRate, lines_of};
 use gpuledger_domain::time::Instant;
 use std::collections::BTreeSet;
 
@@ -18,6 +18,7 @@ fn card() -> RateCard {
         granularity_us: 1_000_000,
         minimum_us: 0,
         lock: Lock::AtEvent,
+        billed_states: None,
         unrated: BTreeSet::new(),
     };
     let prices = [
@@ -46,6 +47,8 @@ fn charge<'a>(card: &'a RateCard, index: usize, allocation: &str, day: i64) -> C
         project: None,
         sku: SkuId::new(&card.prices[index].sku),
         class: gpuledger_domain::fact::Class::OnDemand,
+        state: None,
+        basis: Basis::Allocation,
         window: Window::new(start, start.plus(1_800_000_000)).unwrap(),
         quantity_us: HALF_HOUR_US,
         added: false,
@@ -95,19 +98,31 @@ pub(crate) fn sample() -> Document {
     let charges =
         uses.into_iter().map(|(allocation, index, day)| charge(&card, index, allocation, day)).collect();
     let account = account();
-    let rated = Rated { lines: lines_of(charges, account.currency).unwrap(), unpriced: vec![] };
+    let rated = Rated { lines: lines_of(charges, account.currency).unwrap(), ..Rated::default() };
     let names = BTreeMap::from([(SkuId::new("h100-80gb-hbm3"), "NVIDIA H100 80 GB".to_owned())]);
     let frozen = Frozen { rule_set: "1".to_owned(), facts_count: 16, facts_digest: vec![0xab; 32] };
     let period: Period = "2026-10".parse().unwrap();
     let window = period.window(chrono_tz::UTC).unwrap();
-    draft(&account, (period, window), 1, &rated, &names, &frozen).unwrap()
+    let carried_in = Money::zero(account.currency);
+    let contents = Contents {
+        account: &account,
+        period,
+        window,
+        attempt: 1,
+        rated: &rated,
+        corrections: &[],
+        carried_in,
+        names: &names,
+        frozen: &frozen,
+    };
+    draft(&contents).unwrap()
 }
 
 #[test]
 fn m5_half_cents_tax_and_total() {
     let document = sample();
     let amounts: Vec<(&str, &str)> =
-        document.lines.iter().map(|l| (l.sku.as_str(), l.amount.as_str())).collect();
+        document.lines.iter().map(|l| (l.sku.as_deref().unwrap(), l.amount.as_str())).collect();
     let expected = [
         ("a10", "0.68"),
         ("a100-80gb-pcie", "1.03"),
@@ -162,6 +177,23 @@ fn the_contracts_members_are_there() {
 }
 
 #[test]
+fn v11_a_negative_total_is_due_nothing_and_carried_until_it_is_used_up() {
+    // total | carried in | due | carried out, in cents
+    for (total, carried_in, due, carried_out) in [
+        (606, 0, 606, 0),
+        (-606, 0, 0, 606),
+        (500, 606, 0, 106),
+        (606, 106, 500, 0),
+        (-100, 106, 0, 206),
+        (106, 106, 0, 0),
+    ] {
+        let money = |minor| Money::from_minor(minor, account().currency);
+        let settled = settled(money(total), money(carried_in)).unwrap();
+        assert_eq!(settled, (money(due), money(carried_out)), "{total} {carried_in}");
+    }
+}
+
+#[test]
 fn parts_of_a_product_carry_its_name() {
     let names = BTreeMap::from([(SkuId::new("h100"), "NVIDIA H100".to_owned())]);
     for (sku, text) in [
@@ -171,6 +203,6 @@ fn parts_of_a_product_carry_its_name() {
         ("l4", "l4"),
         ("h100x", "h100x"),
     ] {
-        assert_eq!(described(&SkuId::new(sku), &names), text);
+        assert_eq!(views::described(&SkuId::new(sku), &names), text);
     }
 }

@@ -4,7 +4,7 @@ use crate::document::{Document, LineView};
 use crate::error::BillingError;
 use std::borrow::Cow;
 
-const HEADER: [&str; 20] = [
+const HEADER: [&str; 23] = [
     "invoice",
     "number",
     "status",
@@ -18,6 +18,7 @@ const HEADER: [&str; 20] = [
     "sku",
     "description",
     "class",
+    "state",
     "quantity",
     "unit",
     "unit_price",
@@ -25,6 +26,8 @@ const HEADER: [&str; 20] = [
     "amount",
     "currency",
     "allocations",
+    "corrects_period",
+    "corrects_line",
 ];
 
 /// The lines of a document.
@@ -43,7 +46,8 @@ pub fn csv(document: &Document) -> Result<String, BillingError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn row<'a>(document: &'a Document, line: &'a LineView) -> [Cow<'a, str>; 20] {
+fn row<'a>(document: &'a Document, line: &'a LineView) -> [Cow<'a, str>; 23] {
+    let corrects = line.corrects.as_ref();
     [
         text(&document.id),
         text(document.number.as_deref().unwrap_or_default()),
@@ -55,16 +59,19 @@ fn row<'a>(document: &'a Document, line: &'a LineView) -> [Cow<'a, str>; 20] {
         text(&line.id),
         text(&line.kind),
         text(line.project.as_deref().unwrap_or_default()),
-        text(&line.sku),
+        text(line.sku.as_deref().unwrap_or_default()),
         text(&line.description),
-        text(&line.class),
+        text(line.class.as_deref().unwrap_or_default()),
+        text(line.state.as_deref().unwrap_or_default()),
         number(&line.quantity),
         text(&line.unit),
         number(&line.unit_price),
         text(&line.per),
         number(&line.amount),
         text(&document.currency),
-        Cow::Owned(line.details.len().to_string()),
+        Cow::Owned(line.details.iter().filter(|part| part.allocation.is_some()).count().to_string()),
+        text(corrects.map_or("", |corrects| &corrects.period)),
+        text(corrects.and_then(|corrects| corrects.line.as_deref()).unwrap_or_default()),
     ]
 }
 
@@ -100,7 +107,7 @@ mod tests {
         assert!(rows[1].contains("\"Acme, \"\"Robotics\"\" AG\""), "{}", rows[1]);
         assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
         let mut reader = csv::Reader::from_reader(text.as_bytes());
-        let amount = |r: csv::StringRecord| r[17].to_owned();
+        let amount = |r: csv::StringRecord| r[18].to_owned();
         let amounts: Vec<String> = reader.records().map(|r| amount(r.unwrap())).collect();
         assert_eq!(amounts, document.lines.iter().map(|l| l.amount.clone()).collect::<Vec<_>>());
     }
@@ -112,7 +119,7 @@ mod tests {
         document.lines[0].amount = "-1.00".to_owned();
         let text = csv(&document).unwrap();
         let record = csv::Reader::from_reader(text.as_bytes()).records().next().unwrap().unwrap();
-        assert_eq!((&record[9], &record[17]), ("'=HYPERLINK(\"http://x\")", "-1.00"));
+        assert_eq!((&record[9], &record[18]), ("'=HYPERLINK(\"http://x\")", "-1.00"));
         for cell in ["+1", "-x", "@x", "\tx", "\rx"] {
             assert!(super::text(cell).starts_with('\''), "{cell:?}");
         }

@@ -1,16 +1,16 @@
 //! The bill a person reads: one file, no outside resource, prints on A4.
 
-use crate::document::{DetailView, Document, LineView, TaxView};
+use crate::document::{DetailView, Document, LineView, TaxView, UnpricedView};
 use crate::error::BillingError;
-use crate::text::{exact, grouped, hours, microseconds};
+use crate::text::{exact, grouped, hours, is_something, microseconds};
 use askama::Template;
 use chrono::{Datelike, NaiveDate};
 use gpuledger_domain::money::{Decimal, multiply_exact};
+use gpuledger_domain::rating::{Per, exact_amount};
 use num_rational::Ratio;
 
 /// Allocations shown under a line; a page of ten thousand helps nobody, `gpuledger why` has them all.
 const DETAILS_MAX: usize = 60;
-const HOUR_US: i128 = 3_600_000_000;
 
 #[derive(Template)]
 #[template(path = "invoice.html")]
@@ -25,6 +25,8 @@ struct Page<'a> {
     subtotal: String,
     total: String,
     amount_due: String,
+    carried_in: Option<String>,
+    carried_out: Option<String>,
     unpriced: Vec<UnpricedRow<'a>>,
     digest: String,
 }
@@ -32,28 +34,30 @@ struct Page<'a> {
 struct Row<'a> {
     line: &'a LineView,
     number: usize,
-    class: String,
-    hours: String,
-    seconds: String,
+    class: Option<String>,
+    quantity: String,
+    exact_quantity: Option<String>,
+    price: String,
     amount: String,
     arithmetic: String,
-    details: Vec<Detail<'a>>,
+    source: String,
+    details: Vec<Detail>,
     more: usize,
     locked: bool,
 }
 
-struct Detail<'a> {
-    detail: &'a DetailView,
+struct Detail {
+    what: String,
     start: String,
     end: String,
-    hours: String,
+    quantity: String,
     added: Option<String>,
 }
 
 struct UnpricedRow<'a> {
-    allocation: &'a str,
+    of: String,
     sku: &'a str,
-    hours: String,
+    quantity: String,
 }
 
 struct TaxRow<'a> {
@@ -81,11 +85,7 @@ pub fn html(document: &Document) -> Result<String, BillingError> {
         .iter()
         .map(|tax| tax_row(tax).ok_or_else(|| member("rate", &tax.rate)))
         .collect::<Result<_, _>>()?;
-    let unpriced = document.unpriced.iter().map(|u| UnpricedRow {
-        allocation: &u.allocation,
-        sku: &u.sku,
-        hours: microseconds(&u.quantity).map_or_else(|| u.quantity.clone(), hours),
-    });
+    let carried = |amount: &String| Some(grouped(amount)).filter(|_| is_something(amount));
     let page = Page {
         title: document.number.clone().unwrap_or_else(|| document.id.clone()),
         month: first.format("%B %Y").to_string(),
@@ -96,7 +96,9 @@ pub fn html(document: &Document) -> Result<String, BillingError> {
         subtotal: grouped(&document.subtotal),
         total: grouped(&document.total),
         amount_due: grouped(&document.amount_due),
-        unpriced: unpriced.collect(),
+        carried_in: carried(&document.carried_in),
+        carried_out: carried(&document.carried_out),
+        unpriced: document.unpriced.iter().map(unpriced_row).collect(),
         digest: spaced(&document.facts.digest),
         document,
     };
@@ -127,33 +129,84 @@ fn spaced(digest: &str) -> String {
     text
 }
 
+fn unpriced_row(unpriced: &UnpricedView) -> UnpricedRow<'_> {
+    let of =
+        unpriced.allocation.as_ref().map_or_else(|| "reported".to_owned(), |id| format!("allocation {id}"));
+    let late = unpriced.period.as_ref().map_or_else(String::new, |period| format!(", {period}"));
+    let unit = unpriced.unit.as_deref().unwrap_or("second");
+    UnpricedRow {
+        of: format!("{of}{late}"),
+        sku: &unpriced.sku,
+        quantity: quantity(&unpriced.quantity, unit),
+    }
+}
+
+/// A quantity as a person reads it: `1 h 30 min`, `5 gib`.
+fn quantity(number: &str, unit: &str) -> String {
+    match (unit, microseconds(number)) {
+        ("second", Some(us)) => hours(us),
+        _ => format!("{} {unit}", grouped(number)),
+    }
+}
+
 fn row(index: usize, line: &LineView) -> Option<Row<'_>> {
-    let quantity_us = microseconds(&line.quantity)?;
-    let price: Decimal = line.unit_price.parse().ok()?;
-    let exact_amount = multiply_exact(Ratio::new(quantity_us, HOUR_US), price.value())?;
-    let seconds = grouped(&line.quantity);
+    let is_time = line.unit == "second";
+    let priced = line.price.as_ref();
     Some(Row {
         line,
         number: index + 1,
-        class: line.class.replace('_', " "),
-        hours: hours(quantity_us),
+        class: line.class.as_ref().map(|class| class.replace('_', " ")),
+        quantity: quantity(&line.quantity, &line.unit),
+        exact_quantity: is_time.then(|| format!("{} s", grouped(&line.quantity))),
+        price: priced.map(|_| format!("{} / {}", line.unit_price, line.per)).unwrap_or_default(),
         amount: grouped(&line.amount),
-        arithmetic: format!("{seconds} s × {} ÷ 3600 = {}", line.unit_price, exact(exact_amount)),
-        seconds,
-        details: line.details.iter().take(DETAILS_MAX).map(detail).collect(),
+        arithmetic: arithmetic(line)?,
+        source: priced.map_or_else(String::new, |p| format!("rate card {} of {}", p.card, p.effective_from)),
+        details: line.details.iter().take(DETAILS_MAX).map(|part| detail(part, &line.unit)).collect(),
         more: line.details.len().saturating_sub(DETAILS_MAX),
-        locked: line.price.lock == "at_start",
+        locked: priced.is_some_and(|price| price.lock == "at_start"),
     })
 }
 
-fn detail(detail: &DetailView) -> Detail<'_> {
-    let time = |text: &str| microseconds(text).map_or_else(|| text.to_owned(), hours);
+/// How a line came to its amount, in one sentence; none where a number cannot be read.
+fn arithmetic(line: &LineView) -> Option<String> {
+    if let Some(corrects) = &line.corrects {
+        let (now, stood) = (&corrects.now, &corrects.stood);
+        let unit = if line.unit == "second" { "s" } else { &line.unit };
+        return Some(format!(
+            "from all facts now {} {unit}, {}; before {} {unit}, {}",
+            grouped(&now.quantity),
+            grouped(&now.amount),
+            grouped(&stood.quantity),
+            grouped(&stood.amount)
+        ));
+    }
+    if line.price.is_none() {
+        return Some("recorded as an amount".to_owned());
+    }
+    let (price, per): (Decimal, Per) = (line.unit_price.parse().ok()?, Per::parse(&line.per)?);
+    let amount = exact(exact_amount(line.quantity.parse().ok()?, price, per)?);
+    let quantity = grouped(&line.quantity);
+    Some(match per {
+        Per::Hour => format!("{quantity} s × {} ÷ 3600 = {amount}, rounded {}", line.unit_price, line.amount),
+        Per::Unit => {
+            format!("{quantity} {} × {} = {amount}, rounded {}", line.unit, line.unit_price, line.amount)
+        }
+    })
+}
+
+fn detail(detail: &DetailView, unit: &str) -> Detail {
+    let index = detail.unit.as_deref().filter(|unit| *unit != "0");
+    let of_allocation =
+        |id: &String| format!("{id}{}", index.map_or_else(String::new, |unit| format!(" #{unit}")));
+    let of_fact =
+        || format!("{} {}", detail.source.as_deref().unwrap_or("?"), detail.id.as_deref().unwrap_or("?"));
     Detail {
-        detail,
+        what: detail.allocation.as_ref().map_or_else(of_fact, of_allocation),
         start: moment(&detail.start),
         end: moment(&detail.end),
-        hours: time(&detail.quantity),
-        added: (detail.added != "0").then(|| time(&detail.added)),
+        quantity: quantity(&detail.quantity, unit),
+        added: (detail.added != "0").then(|| quantity(&detail.added, unit)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Plain text for the terminal: columns wide enough for their widest cell.
 
-use crate::document::{Document, LineView};
-use crate::text::hours;
+use crate::document::{Document, LineView, NotBilledView, UnpricedView};
+use crate::text::{hours, is_something, microseconds};
 use std::fmt::Write as _;
 
 /// Which way the cells of a column lean.
@@ -20,8 +20,8 @@ pub fn table(document: &Document) -> String {
         ("sku", Lean::Left),
         ("class", Lean::Left),
         ("time", Lean::Right),
-        ("seconds", Lean::Right),
-        ("price/h", Lean::Right),
+        ("quantity", Lean::Right),
+        ("price", Lean::Right),
         ("amount", Lean::Right),
     ];
     let rows: Vec<Vec<String>> = document.lines.iter().enumerate().map(|(i, line)| cells(i, line)).collect();
@@ -31,16 +31,27 @@ pub fn table(document: &Document) -> String {
         text.push_str(&format!("{name:>40}  {amount:>16} {}\n", document.currency));
     }
     for unpriced in &document.unpriced {
-        let line = format!(
-            "no price: {} {} by {} for {} s",
-            unpriced.sku, unpriced.class, unpriced.allocation, unpriced.quantity
-        );
-        text.push_str(&format!("\n  ! {line}"));
+        text.push_str(&format!("\n  ! {}", no_price(unpriced)));
+    }
+    for one in &document.not_billed {
+        let NotBilledView { source, id, description, amount, currency } = one;
+        text.push_str(&format!("\n  ! not billed: {description}, {amount} {currency} ({source} {id})"));
     }
     if !document.unpriced.is_empty() {
         text.push_str("\n  ! a document with usage that has no price cannot be issued\n");
     }
     text
+}
+
+fn no_price(unpriced: &UnpricedView) -> String {
+    let UnpricedView { sku, quantity, .. } = unpriced;
+    let late = unpriced.period.as_ref().map_or_else(String::new, |period| format!(" in {period}"));
+    match (&unpriced.allocation, &unpriced.class, &unpriced.unit) {
+        (Some(allocation), Some(class), _) => {
+            format!("no price: {sku} {class} by {allocation} for {quantity} s{late}")
+        }
+        (_, _, unit) => format!("no price: {quantity} {} of {sku}{late}", unit.as_deref().unwrap_or("units")),
+    }
 }
 
 fn head(document: &Document) -> String {
@@ -61,17 +72,31 @@ fn head(document: &Document) -> String {
 }
 
 fn cells(index: usize, line: &LineView) -> Vec<String> {
-    let time = crate::text::microseconds(&line.quantity).map_or_else(String::new, hours);
+    let is_time = line.unit == "second";
+    let time = microseconds(&line.quantity).filter(|_| is_time).map_or_else(String::new, hours);
+    let unit = if is_time { "s" } else { &line.unit };
     vec![
         (index + 1).to_string(),
         line.project.clone().unwrap_or_else(|| "-".to_owned()),
-        line.sku.clone(),
-        line.class.clone(),
+        what(line),
+        line.class.clone().unwrap_or_else(|| "-".to_owned()),
         time,
-        line.quantity.clone(),
-        line.unit_price.clone(),
+        format!("{} {unit}", line.quantity),
+        format!("{}/{}", line.unit_price, line.per),
         line.amount.clone(),
     ]
+}
+
+/// `l40s`, `h100, idle`, `Support in October`, `l40s, adjusts 2026-10`.
+fn what(line: &LineView) -> String {
+    let mut text = line.sku.clone().unwrap_or_else(|| line.description.clone());
+    if let Some(state) = &line.state {
+        text.push_str(&format!(", {state}"));
+    }
+    if let Some(corrects) = &line.corrects {
+        text.push_str(&format!(", adjusts {}", corrects.period));
+    }
+    text
 }
 
 fn totals(document: &Document) -> Vec<(String, &str)> {
@@ -80,6 +105,12 @@ fn totals(document: &Document) -> Vec<(String, &str)> {
         document.taxes.iter().map(|t| (format!("{} {} on {}", t.name, t.rate, t.base), t.amount.as_str())),
     );
     rows.push(("total".to_owned(), &document.total));
+    if is_something(&document.carried_in) {
+        rows.push(("carried over in your favour".to_owned(), &document.carried_in));
+    }
+    if is_something(&document.carried_out) {
+        rows.push(("left in your favour".to_owned(), &document.carried_out));
+    }
     if document.amount_due != document.total {
         rows.push(("amount due".to_owned(), &document.amount_due));
     }
@@ -141,7 +172,7 @@ mod tests {
     fn columns_stand_under_each_other() {
         let text = table(&sample());
         let lines: Vec<&str> = text.lines().collect();
-        let header = lines.iter().position(|l| l.contains("price/h")).unwrap();
+        let header = lines.iter().position(|l| l.contains("quantity")).unwrap();
         let ends: Vec<usize> = lines[header..header + 4].iter().map(|l| l.chars().count()).collect();
         assert!(ends.windows(2).all(|w| w[0] == w[1]), "amounts lean to one edge\n{text}");
         assert!(text.contains("a10") && text.contains("1 h 30 min") && text.contains("0.68"), "{text}");
@@ -152,12 +183,14 @@ mod tests {
     fn usage_without_a_price_is_named() {
         let mut document = sample();
         document.unpriced = vec![crate::document::UnpricedView {
-            allocation: "a-2".to_owned(),
+            allocation: Some("a-2".to_owned()),
             sku: "b200".to_owned(),
-            class: "on_demand".to_owned(),
+            class: Some("on_demand".to_owned()),
             start: "2026-10-05T00:00:00Z".to_owned(),
             end: "2026-10-05T01:00:00Z".to_owned(),
             quantity: "3600".to_owned(),
+            unit: None,
+            period: None,
         }];
         assert!(table(&document).contains("no price: b200 on_demand by a-2 for 3600 s"));
     }

@@ -66,16 +66,26 @@ impl Database {
             let granted = format!(
                 r#"{{"allocation":"{allocation}","tenant":"{tenant}","units":[{{"sku":"{sku}","count":1}}],"mode":"exclusive","class":"on_demand"}}"#
             );
-            facts.push(fact(&format!("{allocation}-g"), "granted", start, &granted)?);
-            facts.push(fact(
-                &format!("{allocation}-r"),
-                "released",
-                end,
-                &format!(r#"{{"allocation":"{allocation}"}}"#),
-            )?);
+            facts.push(fact(&format!("{allocation}-g"), "allocation.granted", start, &granted)?);
+            let released = format!(r#"{{"allocation":"{allocation}"}}"#);
+            facts.push(fact(&format!("{allocation}-r"), "allocation.released", end, &released)?);
         }
+        self.accept(&facts, as_of).await
+    }
+
+    /// Accepts facts, each `id type time data`, and moves the horizon to `as_of`.
+    pub(crate) async fn say(&self, facts: &[&str], as_of: &str) -> Result<()> {
+        let read = |text: &&str| {
+            let mut words = text.splitn(4, ' ');
+            let mut next = || words.next().context("a fact is `id type time data`");
+            fact(next()?, next()?, next()?, next()?)
+        };
+        self.accept(&facts.iter().map(read).collect::<Result<Vec<_>>>()?, as_of).await
+    }
+
+    async fn accept(&self, facts: &[NewFact], as_of: &str) -> Result<()> {
         let mut tx = self.db.begin().await?;
-        insert_facts(&mut tx, &facts).await?;
+        insert_facts(&mut tx, facts).await?;
         state::advance_horizon(&mut tx, at(as_of)?.as_micros(), "test-rules").await?;
         Ok(tx.commit().await?)
     }
@@ -93,7 +103,7 @@ impl Database {
 
 fn fact(id: &str, kind: &str, time: &str, data: &str) -> Result<NewFact> {
     let text = format!(
-        r#"{{"specversion":"1.0","id":"{id}","source":"/allocators/t","type":"gpuledger.allocation.{kind}.v1","time":"{time}","data":{data}}}"#
+        r#"{{"specversion":"1.0","id":"{id}","source":"/allocators/t","type":"gpuledger.{kind}.v1","time":"{time}","data":{data}}}"#
     );
     let event = decode_structured(text.as_bytes()).map_err(|error| anyhow::anyhow!("{error}"))?;
     Ok(NewFact {
@@ -106,6 +116,7 @@ fn fact(id: &str, kind: &str, time: &str, data: &str) -> Result<NewFact> {
         digest: event.content_digest(),
         body: event.canonical_bytes(),
         subjects: event.subjects(),
+        indexed: gpuledger_books::facts::indexed(&event.to_fact()),
     })
 }
 

@@ -8,7 +8,7 @@ const TEN_HOURS: (&str, &str, &str, &str, &str) =
     ("a-1", "acme", "l40s", "2026-10-01T00:00:00Z", "2026-10-01T10:00:00Z");
 
 /// `tenant total-or-none new|stands`, then `tenant: reason` of the refused.
-fn told(report: &CloseReport) -> Vec<String> {
+pub(crate) fn told(report: &CloseReport) -> Vec<String> {
     let closed = report.closed.iter().map(|c| {
         let total = c.document.as_ref().map_or("none", |d| &d.total);
         format!("{} {total} {}", c.tenant, if c.is_new { "new" } else { "stands" })
@@ -76,8 +76,10 @@ async fn v1_a_discarded_draft_reopens_its_period_and_the_next_freezes_what_is_kn
     books.replay(&[late], "2026-11-03T00:00:00Z").await?;
     let stands = books.close("2026-10", None, "2026-11-03T00:00:00Z").await?;
     assert_eq!(told(&stands)[0], "acme 28.56 stands");
-    let late: Vec<_> = stands.late.iter().map(|l| (l.tenant.as_str(), l.billed_us, l.now_us)).collect();
-    assert_eq!(late, [("acme", 36_000_000_000, 39_600_000_000)], "what came late is named");
+    let late: Vec<String> = stands.late.iter().map(ToString::to_string).collect();
+    let named =
+        "acme: facts came late for 2026-10: 1 line, 2.40 USD, to be adjusted when the next period is closed";
+    assert_eq!(late, [named], "what came late is named");
     let now = crate::books::at("2026-11-03T00:00:00Z")?;
     let id = first.closed[0].document.as_ref().unwrap().id.clone();
     assert_eq!(discard(&books.db, Which::Id(&id), now).await?.status, "discarded");

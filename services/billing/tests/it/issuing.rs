@@ -3,6 +3,7 @@
 use crate::books::{Database, at};
 use anyhow::Result;
 use gpuledger_billing::catalogue::Catalogue;
+use gpuledger_billing::sold::SoldBook;
 use gpuledger_billing::{BillingError, Issue, Which, explain, issue, show, unpriced_findings};
 use gpuledger_books::Books;
 
@@ -26,7 +27,8 @@ async fn v11_no_price_stops_the_issue_and_a_price_of_zero_does_not() -> Result<(
     let mut tx = books.db.snapshot().await?;
     let (ledger, catalogue) = (Books::load(&mut tx).await?, Catalogue::load(&mut tx).await?);
     let as_of = at("2026-11-02T00:00:00Z")?;
-    let findings = unpriced_findings(&catalogue, ledger.attribute(as_of), as_of)?;
+    let sold = SoldBook::load(&mut tx, as_of).await?;
+    let findings = unpriced_findings(&catalogue, &sold, ledger.attribute(as_of), as_of)?;
     assert_eq!(findings.iter().map(|f| f.subject.as_str()).collect::<Vec<_>>(), ["a-2"]);
     drop(tx);
     books.drop().await
@@ -75,5 +77,40 @@ async fn a_line_leads_back_to_its_facts() -> Result<()> {
     for missing in ["inv-2026-10-acme-1.2", "inv-2026-10-acme-9.1", "nonsense"] {
         assert!(matches!(explain(&books.db, missing).await, Err(BillingError::NotFound(_))), "{missing}");
     }
+    books.drop().await
+}
+
+#[tokio::test]
+async fn a_line_leads_back_to_where_it_ran_and_to_the_states_of_its_devices() -> Result<()> {
+    let books = Database::new("").await?;
+    let gpu = |n: u8| {
+        format!(
+            r#"{{"uuid":"GPU-{n}","index":{n},"model":"NVIDIA L40S","memory_bytes":48000000000,"compute_slices":1,"memory_slices":1,"mig":false,"state":"ok","instances":[]}}"#
+        )
+    };
+    let inventory = format!(
+        r#"inv node.inventory 2026-10-01T00:00:00Z {{"node":"n1","boot_id":"b","gpus":[{},{}]}}"#,
+        gpu(1),
+        gpu(2)
+    );
+    let facts = [
+        inventory.as_str(),
+        r#"g allocation.granted 2026-10-05T00:00:00Z {"allocation":"a-1","tenant":"acme","units":[{"sku":"l40s","count":1}],"mode":"exclusive","class":"on_demand","runtime":{"slurm_job":"5"}}"#,
+        r#"p allocation.placed 2026-10-05T00:00:10Z {"runtime":{"slurm_job":"5"},"units":[{"gpu":"GPU-1"}]}"#,
+        r#"s-before unit.state 2026-10-03T00:00:00Z {"gpu":"GPU-1","state":"maintenance"}"#,
+        r#"s-stands unit.state 2026-10-04T00:00:00Z {"gpu":"GPU-1","state":"ok"}"#,
+        r#"s-fault unit.state 2026-10-05T00:20:00Z {"gpu":"GPU-1","state":"fault","cause":"hardware"}"#,
+        r#"s-ok unit.state 2026-10-05T00:30:00Z {"gpu":"GPU-1","state":"ok"}"#,
+        r#"s-other unit.state 2026-10-05T00:20:00Z {"gpu":"GPU-2","state":"fault","cause":"hardware"}"#,
+        r#"r allocation.released 2026-10-05T01:00:00Z {"allocation":"a-1"}"#,
+        r#"p-later allocation.placed 2026-10-05T01:30:00Z {"runtime":{"slurm_job":"5"},"units":[{"gpu":"GPU-2"}]}"#,
+        r#"s-after unit.state 2026-10-05T01:00:00Z {"gpu":"GPU-1","state":"maintenance"}"#,
+    ];
+    books.say(&facts, "2026-11-02T00:00:00Z").await?;
+    books.close("2026-10", None, "2026-11-02T00:00:00Z").await?;
+    let why = explain(&books.db, "inv-2026-10-acme-1.1").await?;
+    assert_eq!(why.line.quantity, "3000", "without the fault");
+    let ids: Vec<&str> = why.facts.iter().map(|fact| fact.id.as_str()).collect();
+    assert_eq!(ids, ["s-stands", "g", "p", "s-fault", "s-ok", "r"]);
     books.drop().await
 }

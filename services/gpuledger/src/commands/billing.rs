@@ -12,7 +12,6 @@ use gpuledger_billing::render::{csv, html, json, list_json, list_table, table};
 use gpuledger_billing::{CloseReport, Issue, Which, close_period, discard, explain, issue, list, show};
 use gpuledger_domain::ids::TenantId;
 use gpuledger_domain::rating::Period;
-use serde_json::json;
 
 /// Closes a period.
 pub(crate) async fn period(settings: &Settings, what: PeriodCommand) -> Result<Outcome> {
@@ -39,6 +38,15 @@ pub(crate) fn print_close(report: &CloseReport) {
     }
     for late in &report.late {
         say_err(&late.to_string());
+    }
+    for not_billed in &report.not_billed {
+        say_err(not_billed);
+    }
+    if report.late_refused > 0 {
+        say_err(&format!(
+            "{} facts of closed periods came too late and were refused: gpuledger parked list --kind late_refused",
+            report.late_refused
+        ));
     }
     for refused in &report.refused {
         say_err(&format!("{} {}: not closed: {}", report.period, refused.tenant, refused.reason));
@@ -84,7 +92,7 @@ pub(crate) async fn invoice(settings: &Settings, what: Invoice) -> Result<Outcom
 
 fn print_list(documents: &[Document], format: Format) -> Result<()> {
     match format {
-        Format::Json => say(&serde_json::to_string_pretty(&json!({"rows": list_json(documents)}))?),
+        Format::Json => say(&serde_json::to_string_pretty(&list_json(documents))?),
         Format::Table | Format::Csv => say(list_table(documents).trim_end()),
     }
     Ok(())

@@ -1,27 +1,35 @@
-//! Events in and out: replay, export.
+//! Events in: replay, of files and of an archive.
 
 use super::writer;
 use crate::clock::now;
 use crate::outcome::{Outcome, Usage};
 use crate::progress::Progress;
 use crate::settings::Settings;
-use crate::text::{say, say_err};
+use crate::text::say_err;
 use anyhow::Result;
-use gpuledger_books::facts::event_of;
+use gpuledger_archive::{Archive, ArchiveSettings};
 use gpuledger_domain::time::Instant;
+use gpuledger_ledger::archive::restore;
+use gpuledger_ledger::batch::Applied;
+use gpuledger_ledger::horizon;
 use gpuledger_ledger::replay::{Input, replay as replay_inputs};
-use gpuledger_storage::{facts, telemetry};
+use gpuledger_storage::Db;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-/// Facts of one page of an export.
-const PAGE: i64 = 5_000;
+/// An archive to take telemetry from: hours that begin in `[from, to)`.
+pub(crate) struct Archived {
+    pub(crate) url: String,
+    pub(crate) from: Option<Instant>,
+    pub(crate) to: Option<Instant>,
+}
 
-/// Replays files into the ledger.
+/// Replays an archive and files into the ledger.
 pub(crate) async fn replay(
     settings: &Settings,
     files: &[PathBuf],
+    archived: Option<Archived>,
     as_of: Option<Instant>,
     at: Option<Instant>,
 ) -> Result<Outcome> {
@@ -31,14 +39,33 @@ pub(crate) async fn replay(
         Some(at) => at,
         None => now()?,
     };
+    let restored = match archived {
+        Some(archived) => restore_from(settings, &db, archived, now).await?,
+        None => Applied::default(),
+    };
     let mut progress = Progress::new("replaying");
-    let tally = replay_inputs(&db, inputs, as_of, now, &mut |lines| progress.set(lines)).await?;
+    let mut tally = replay_inputs(&db, inputs, as_of, now, &mut |lines| progress.set(lines)).await?;
     progress.done();
+    tally += restored.tally;
+    // The newest of both is where the ledger stands, as if they had come together.
+    if let Some(newest) = restored.newest.filter(|_| as_of.is_none()) {
+        horizon::advance(&db, newest.min(now)).await?;
+    }
     say_err(&format!(
         "{} accepted, {} windows, {} repeated, {} parked",
         tally.accepted, tally.windows, tally.repeated, tally.parked
     ));
     Ok(Outcome::Done)
+}
+
+async fn restore_from(settings: &Settings, db: &Db, archived: Archived, now: Instant) -> Result<Applied> {
+    let Archived { url, from, to } = archived;
+    let files = Archive::open_to_read(&ArchiveSettings { url, s3: settings.archive_s3.clone() })?;
+    let hours = (from.unwrap_or(Instant::MIN), to.unwrap_or(Instant::MAX));
+    let mut progress = Progress::new("restoring");
+    let restored = restore(db, &files, hours, now, &mut |windows| progress.set(windows)).await?;
+    progress.done();
+    Ok(restored)
 }
 
 /// Opens a file of events; `-` is standard input.
@@ -52,36 +79,4 @@ pub(crate) fn open(path: &PathBuf) -> Result<Input> {
     }
     let file = File::open(path).map_err(|error| Usage(format!("{name}: {error}")))?;
     Ok(Input { name, reader: Box::new(BufReader::new(file)) })
-}
-
-/// Prints all accepted facts and telemetry windows, in the order they were accepted.
-pub(crate) async fn export(
-    settings: &Settings,
-    from: Option<Instant>,
-    to: Option<Instant>,
-) -> Result<Outcome> {
-    let db = writer(settings).await?;
-    let mut tx = db.snapshot().await?;
-    let inside = |at: Instant| from.is_none_or(|from| from <= at) && to.is_none_or(|to| at < to);
-    let mut after = 0;
-    loop {
-        let page = facts::load_page(&mut tx, after, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = last.seq;
-        for stored in &page {
-            if inside(event_of(stored)?.time) {
-                say(&String::from_utf8_lossy(&stored.body));
-            }
-        }
-    }
-    let mut after = None;
-    loop {
-        let page = telemetry::load_staged(&mut tx, after.as_ref(), PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.id.clone());
-        for window in page.iter().filter(|window| inside(Instant::from_micros(window.end_us))) {
-            say(&String::from_utf8_lossy(&window.body));
-        }
-    }
-    Ok(Outcome::Done)
 }

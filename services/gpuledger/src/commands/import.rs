@@ -2,20 +2,39 @@
 
 use crate::cli::ImportArgs;
 use crate::outcome::{Outcome, Usage};
+use crate::progress::Progress;
 use crate::text::say_err;
 use anyhow::{Context, Result};
-use gpuledger_import::{ImportError, Options, Report, SkuRule, TenantRule, nvidia_smi, openb, sacct};
+use gpuledger_import::{
+    ImportError, Options, Report, SkuRule, TenantRule, azure_llm, nvidia_smi, openb, sacct,
+};
 use gpuledger_wire::objects::{Mapping, Matcher, Object, Sku, parse_documents};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 /// Imports files; what could not be mapped is listed on standard error.
 pub(crate) fn run(args: &ImportArgs) -> Result<Outcome> {
-    let options = options(args)?;
+    let mut options = options(args)?;
+    let progress = Arc::new(Mutex::new(Progress::new("importing")));
+    let told = Arc::clone(&progress);
+    options.progress = Some(Box::new(move |at| {
+        if let Ok(mut bar) = told.lock() {
+            bar.set(at.rows);
+        }
+    }));
+    let imported = all(args, &options);
+    if let Ok(bar) = progress.lock() {
+        bar.done();
+    }
+    imported
+}
+
+fn all(args: &ImportArgs, options: &Options) -> Result<Outcome> {
     let mut out = BufWriter::new(std::io::stdout().lock());
     for path in &args.paths {
-        let report = import(&args.format, path, &options, &mut |event| writeln!(out, "{event}"))?;
+        let report = import(&args.format, path, options, &mut |event| writeln!(out, "{event}"))?;
         for unmapped in &report.unmapped {
             say_err(&unmapped.to_string());
         }
@@ -36,6 +55,7 @@ pub(crate) fn import(
     let file = File::open(path).map_err(|error| Usage(format!("{name}: {error}")))?;
     let reader = BufReader::new(file);
     let report = match format {
+        "azure-llm" => azure_llm(reader, &name, options, sink),
         "openb" => openb(reader, &name, options, sink),
         "sacct" => sacct(reader, &name, options, sink),
         _ => nvidia_smi(reader, &name, options, sink),
@@ -47,8 +67,13 @@ pub(crate) fn import(
 }
 
 fn options(args: &ImportArgs) -> Result<Options> {
-    let mut options =
-        Options { tenant_column: args.tenant_key.clone(), node: args.node.clone(), ..Options::default() };
+    let mut options = Options {
+        tenant_column: args.tenant_key.clone(),
+        node: args.node.clone(),
+        tenant: args.tenant.clone(),
+        pool: args.pool.clone(),
+        ..Options::default()
+    };
     options.zone = args
         .zone
         .parse()

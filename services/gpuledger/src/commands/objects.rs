@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use gpuledger_billing::catalogue::Catalogue;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::objects::{NewObject, ObjectVersion, apply as store, latest};
-use gpuledger_storage::{Db, Role, audit, connect, state};
+use gpuledger_storage::{Db, Role, audit, closes, connect};
 use gpuledger_wire::objects::{Object, parse_documents};
 use std::path::PathBuf;
 
@@ -47,6 +47,8 @@ pub(crate) async fn apply(settings: &Settings, files: &[PathBuf]) -> Result<Outc
 /// Prices that fit equally well (V-12), as [`Usage`]; the database.
 pub(crate) async fn store_all(db: &Db, objects: &[Object], at: Instant) -> Result<Vec<String>> {
     let mut tx = db.begin().await?;
+    // A close knows which objects it was made by: none is applied while one is under way.
+    closes::hold_open(&mut tx).await?;
     let mut said = Vec::new();
     for object in objects {
         let version = apply_one(&mut tx, object, at.as_micros()).await?;
@@ -61,11 +63,11 @@ pub(crate) async fn store_all(db: &Db, objects: &[Object], at: Instant) -> Resul
     if !conflicts.is_empty() {
         return Err(Usage(format!("nothing was applied: {}", conflicts.join("; "))).into());
     }
-    let horizon = state::load(&mut tx).await?.horizon_us;
     tx.commit().await?;
-    // Names of products stand in the read models: they are settled anew.
-    if let Some(horizon) = horizon.filter(|_| objects.iter().any(|object| matches!(object, Object::Sku(_)))) {
-        gpuledger_ledger::horizon::advance(db, Instant::from_micros(horizon)).await?;
+    // Names of products and what pools make of time stand in the read models: they are settled anew.
+    let settles = |object: &Object| matches!(object, Object::Sku(_) | Object::Pool(_));
+    if objects.iter().any(settles) {
+        gpuledger_ledger::horizon::derive_anew(db).await?;
     }
     Ok(said)
 }

@@ -2,18 +2,17 @@
 
 use super::writer;
 use crate::cli::{Format, UsageArgs};
+use crate::findings::found;
 use crate::outcome::{Outcome, Usage};
 use crate::settings::Settings;
 use crate::table;
 use crate::text::{say, say_err};
 use anyhow::Result;
-use gpuledger_billing::catalogue::Catalogue;
-use gpuledger_billing::unpriced_findings;
 use gpuledger_books::Books;
-use gpuledger_books::findings::findings as gather_findings;
-use gpuledger_books::usage_json::usage_json;
+use gpuledger_books::usage::measure;
+use gpuledger_books::usage_json::{QUANTITIES, usage_json};
 use gpuledger_domain::finding::Finding;
-use gpuledger_domain::report::{GroupKey, ReportContext, UsageRow, Weight, usage_rows};
+use gpuledger_domain::report::{GroupKey, Report, ReportContext, UsageRow, Weight};
 use gpuledger_domain::share::Share;
 use gpuledger_domain::time::{Instant, Window};
 use gpuledger_domain::usage::UsageSpan;
@@ -42,7 +41,7 @@ fn window(from: Instant, to: Instant) -> Result<Window> {
 pub(crate) async fn usage(settings: &Settings, args: UsageArgs) -> Result<Outcome> {
     let window = window(args.from, args.to)?;
     let keys = group_keys(&args.group_by)?;
-    let (books, as_of, _tx) = books_at(settings, args.as_of).await?;
+    let (books, as_of, mut tx) = books_at(settings, args.as_of).await?;
     let ledger = books.attribute(as_of);
     let wanted = |span: &UsageSpan| {
         args.tenant.as_deref().is_none_or(|tenant| span.tenant.as_str() == tenant)
@@ -52,14 +51,13 @@ pub(crate) async fn usage(settings: &Settings, args: UsageArgs) -> Result<Outcom
                 .is_none_or(|p| span.project.as_ref().is_some_and(|own| own.as_str() == p))
     };
     let spans: Vec<UsageSpan> = ledger.spans.iter().filter(|span| wanted(span)).cloned().collect();
-    let weight = match args.weight.as_str() {
-        "compute" => Weight::Compute,
-        "dominant" => Weight::Dominant,
-        _ => Weight::Memory,
-    };
+    let weight = Weight::parse(&args.weight)
+        .ok_or_else(|| Usage(format!("--weight {}: want memory, compute, dominant or sm", args.weight)))?;
     let allocations = ledger.allocations.iter().map(|view| (view.allocation.as_str(), view)).collect();
     let context = ReportContext { zones: books.objects.zones(), allocations, weight };
-    let rows = usage_rows(&spans, window, &keys, &context);
+    let mut report = Report::new(spans, window, &keys, &context);
+    measure(&mut tx, &mut report).await?;
+    let rows = report.into_rows();
     print_usage(&args, as_of, &keys, &rows)?;
     Ok(Outcome::Done)
 }
@@ -83,8 +81,8 @@ fn print_usage(args: &UsageArgs, as_of: Instant, keys: &[GroupKey], rows: &[Usag
         Format::Csv => say(csv_of(&headings(keys), &json["rows"])?.trim_end()),
         Format::Table => {
             let names: Vec<String> = keys.iter().map(GroupKey::name).collect();
-            let numbers = ["allocated h", "unit h", "GPU h"];
-            let all: Vec<&str> = names.iter().map(String::as_str).chain(numbers).collect();
+            let numbers = ["allocated h", "unit h", "GPU h", "SM-active h"];
+            let all: Vec<&str> = names.iter().map(String::as_str).chain(numbers).chain(["quality"]).collect();
             say(&table::render(&all, &numbers, &rows.iter().map(usage_cells).collect::<Vec<_>>()));
         }
     }
@@ -92,23 +90,16 @@ fn print_usage(args: &UsageArgs, as_of: Instant, keys: &[GroupKey], rows: &[Usag
 }
 
 fn headings(keys: &[GroupKey]) -> Vec<String> {
-    let quantities = [
-        "allocated_us",
-        "unit_seconds",
-        "gpu_seconds",
-        "compute_slice_us",
-        "memory_slice_us",
-        "sm_active_us",
-        "quality",
-    ];
-    keys.iter().map(GroupKey::name).chain(quantities.map(str::to_owned)).collect()
+    keys.iter().map(GroupKey::name).chain(QUANTITIES.map(str::to_owned)).collect()
 }
 
 fn usage_cells(row: &UsageRow) -> Vec<String> {
-    let hours = |us: Share| hours_text(us);
+    let hours = |us: Option<Share>| us.map_or_else(|| "–".to_owned(), hours_text);
+    let exact = |us: i128| Some(Share::from_integer(us));
     let keys = row.keys.iter().map(|key| key.clone().unwrap_or_else(|| "–".to_owned()));
-    let quantities = [Share::from_integer(row.allocated_us), Share::from_integer(row.billed_us), row.gpu_us];
-    keys.chain(quantities.map(hours)).collect()
+    let active = row.measured.sm_active_us.and_then(exact);
+    let quantities = [exact(row.allocated_us), exact(row.billed_us), row.gpu_us, active];
+    keys.chain(quantities.map(hours)).chain([row.quality.clone()]).collect()
 }
 
 /// Hours with three places, for people; JSON and CSV are exact.
@@ -206,11 +197,7 @@ pub(crate) async fn verify(settings: &Settings) -> Result<Outcome> {
 /// What a person should look at.
 pub(crate) async fn findings(settings: &Settings, as_of: Option<Instant>, format: Format) -> Result<Outcome> {
     let (books, horizon, mut tx) = books_at(settings, as_of).await?;
-    let ledger = books.attribute(horizon);
-    let mut findings = gather_findings(&mut tx, &books, &ledger, horizon).await?;
-    let catalogue = Catalogue::load(&mut tx).await?;
-    findings.extend(unpriced_findings(&catalogue, ledger, horizon)?);
-    let findings = findings.into_vec();
+    let findings = found(&mut tx, &books, horizon).await?.findings;
     let json: Vec<Value> = findings.iter().map(finding_json).collect();
     let headings = ["kind", "severity", "subject", "since", "until", "detail"];
     match format {

@@ -1,7 +1,9 @@
 //! The services in one process, until stopped.
 
+use super::backup::must_fit;
 use super::writer;
 use crate::clock::now;
+use crate::findings::keep_fresh;
 use crate::outcome::{OutOfReach, Outcome, Usage};
 use crate::settings::Settings;
 use crate::text::say;
@@ -10,7 +12,7 @@ use gpuledger_api::token::{SigningKey, VerifyKey, generate_ed25519_pem, write_ke
 use gpuledger_api::{ApiSettings, RateLimit, serve as serve_api, serve_admin};
 use gpuledger_domain::time::Instant;
 use gpuledger_ledger::serve::{LedgerSettings, serve as serve_ledger};
-use gpuledger_messaging::{ConsumerSettings, KafkaSettings, Topic, ensure_topics, manifest};
+use gpuledger_messaging::{ConsumerSettings, KafkaSettings, MessagingError, Topic, ensure_topics, manifest};
 use gpuledger_storage::{Role, connect};
 use gpuledger_telemetry::health::Health;
 use gpuledger_telemetry::logs::{LogFormat, init};
@@ -40,6 +42,9 @@ pub(crate) async fn run(settings: &Settings, only: &[String]) -> Result<Outcome>
     }
     let running =
         if wanted("api") { Some(start_api(settings, &shutdown, &health, &metrics).await?) } else { None };
+    if running.is_some() {
+        start_findings(settings, &shutdown).await?;
+    }
     let (admin, serving) = serve_admin(&settings.admin_bind, health, metrics, shutdown.token())?;
     if let Some(running) = &running {
         say(&format!("api      http://{}", running.api));
@@ -68,10 +73,15 @@ async fn start_ledger(
     health: &Health,
     metrics: &Metrics,
 ) -> Result<()> {
+    let db = writer(settings).await?;
     let kafka = match settings.kafka() {
         None => None,
         Some(kafka) => {
-            have_topics(settings, &kafka, shutdown).await?;
+            // Before topics are made: on an empty cluster a restored database must not find its own names.
+            reach(shutdown, async || must_fit(&db, &kafka, settings).await).await?;
+            reach(shutdown, async || have_topics(settings, &kafka).await)
+                .await
+                .map_err(|error| OutOfReach(error.to_string()))?;
             let topics =
                 [Topic::Facts, Topic::Telemetry, Topic::Work, Topic::Signals].map(|topic| kafka.topic(topic));
             let mut consumer =
@@ -80,25 +90,38 @@ async fn start_ledger(
             Some((kafka, consumer))
         }
     };
-    let db = writer(settings).await?;
-    let ledger =
-        LedgerSettings { db, kafka, clock: clock()?, health: health.clone(), metrics: metrics.clone() };
+    let ledger = LedgerSettings {
+        db,
+        kafka,
+        keeping: (settings.archive(), settings.keeping()),
+        clock: clock()?,
+        health: health.clone(),
+        metrics: metrics.clone(),
+    };
     Ok(serve_ledger(ledger, shutdown)?)
 }
 
-/// Waits for the cluster: a service and its broker may be started, or restarted, at the same moment.
-async fn have_topics(settings: &Settings, kafka: &KafkaSettings, shutdown: &Shutdown) -> Result<()> {
+/// Asks the cluster, again and again while it is out of reach: a service and its broker may be started, or restarted, at the same moment.
+async fn reach(shutdown: &Shutdown, ask: impl AsyncFn() -> Result<()>) -> Result<()> {
     let deadline = tokio::time::Instant::now() + KAFKA_PATIENCE;
     loop {
-        let tried = ensure_topics(kafka, &manifest(kafka), settings.kafka_replication).await;
-        let Err(error) = tried else { return Ok(()) };
+        let Err(error) = ask().await else { return Ok(()) };
         let is_over = tokio::time::Instant::now() >= deadline || shutdown.token().is_cancelled();
-        if is_over || !error.is_out_of_reach() {
-            return Err(OutOfReach(error.to_string()).into());
+        if is_over || !is_passing(&error) {
+            return Err(error);
         }
         tracing::warn!(%error, "waiting for Kafka");
         tokio::time::sleep(KAFKA_PAUSE).await;
     }
+}
+
+fn is_passing(error: &anyhow::Error) -> bool {
+    let away = |cause: &MessagingError| cause.is_out_of_reach();
+    error.chain().any(|cause| cause.is::<OutOfReach>() || cause.downcast_ref().is_some_and(away))
+}
+
+async fn have_topics(settings: &Settings, kafka: &KafkaSettings) -> Result<()> {
+    Ok(ensure_topics(kafka, &manifest(kafka), settings.kafka_replication).await?)
 }
 
 async fn start_api(
@@ -120,6 +143,15 @@ async fn start_api(
         metrics: metrics.clone(),
     };
     Ok(serve_api(api, shutdown.token()).await?)
+}
+
+/// Findings are derived from all facts, which the API's role may not read: this takes the writer's login, where it is given.
+async fn start_findings(settings: &Settings, shutdown: &Shutdown) -> Result<()> {
+    if settings.findings_minutes > 0 && settings.database_url().is_ok() {
+        let every = Duration::from_secs(60 * u64::from(settings.findings_minutes));
+        shutdown.spawn("findings", keep_fresh(writer(settings).await?, every, shutdown.clone()));
+    }
+    Ok(())
 }
 
 /// The key tokens are verified with: the public key of the file, or the public part of its private key.

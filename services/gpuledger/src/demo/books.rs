@@ -2,12 +2,10 @@
 
 use super::screen::{Screen, count};
 use crate::commands::reports::hours_text;
+use crate::findings::found;
 use crate::table;
 use anyhow::Result;
-use gpuledger_billing::catalogue::Catalogue;
-use gpuledger_billing::unpriced_findings;
 use gpuledger_books::Books;
-use gpuledger_books::findings::findings;
 use gpuledger_books::usage_json::seconds_text;
 use gpuledger_domain::attribution::Attribution;
 use gpuledger_domain::fact::FactBody;
@@ -220,7 +218,7 @@ fn quantities(row: &UsageRow) -> Vec<String> {
     vec![
         hours_text(Share::from_integer(row.allocated_us)),
         hours_text(Share::from_integer(row.billed_us)),
-        hours_text(row.gpu_us),
+        row.gpu_us.map_or_else(|| "–".to_owned(), hours_text),
     ]
 }
 
@@ -236,10 +234,7 @@ fn named(name: &str, keys: usize, numbers: Vec<String>) -> Vec<String> {
 /// The database, or prices that fit equally well.
 pub(crate) async fn print_findings(screen: Screen, db: &Db, standing: &Standing) -> Result<()> {
     let mut tx = db.snapshot().await?;
-    let mut found = findings(&mut tx, &standing.books, &standing.ledger, standing.horizon).await?;
-    let catalogue = Catalogue::load(&mut tx).await?;
-    found.extend(unpriced_findings(&catalogue, standing.ledger.clone(), standing.horizon)?);
-    let mut found = found.into_vec();
+    let mut found = found(&mut tx, &standing.books, standing.horizon).await?.findings;
     found.sort_by(|a, b| {
         (b.kind.severity(), &a.kind, &a.subject).cmp(&(a.kind.severity(), &b.kind, &b.subject))
     });

@@ -7,8 +7,9 @@ use crate::table;
 use anyhow::Result;
 use gpuledger_domain::share::Share;
 use gpuledger_domain::time::Window;
+use gpuledger_ledger::pack;
 use gpuledger_storage::Db;
-use gpuledger_storage::telemetry::{HourValues, load_hours};
+use gpuledger_storage::hours::{Filter, Used, load};
 use std::collections::BTreeMap;
 
 /// The reading of SM-active time among the qualities of an hour.
@@ -18,11 +19,40 @@ const MEMORY_READING: &str = "memory_byte_us";
 /// Bytes of a GiB.
 const GIB: i128 = 1 << 30;
 
+/// What was read of processes, summed over hours and owners. What was never read is absent, which is not zero.
+#[derive(Debug, Default)]
+struct Seen {
+    sm_active_us: Option<i128>,
+    memory_byte_us: Option<i128>,
+    covered_us: i128,
+    /// Reading, label, covered microseconds.
+    quality: BTreeMap<String, BTreeMap<String, i128>>,
+}
+
+impl Seen {
+    fn add(&mut self, used: &Used) {
+        let exact = |sum: u128| i128::try_from(sum).unwrap_or(i128::MAX);
+        let plus = |sum: Option<i128>, more: Option<u128>| match (sum, more.map(exact)) {
+            (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
+            (sum, more) => sum.or(more),
+        };
+        self.sm_active_us = plus(self.sm_active_us, used.sm_active_us.sum());
+        self.memory_byte_us = plus(self.memory_byte_us, used.memory_byte_us.sum());
+        self.covered_us += used.covered_us.sum().map_or(0, exact);
+        for (reading, labels) in used.quality.to_map() {
+            let mine = self.quality.entry(reading).or_default();
+            for (label, covered_us) in labels {
+                *mine.entry(label).or_default() += i128::from(covered_us);
+            }
+        }
+    }
+}
+
 /// What one tenant held of one product, and what its processes did there.
 #[derive(Debug, Default)]
 struct Measured {
     held_us: i128,
-    seen: HourValues,
+    seen: Seen,
 }
 
 /// Prints a row for each tenant and product.
@@ -67,12 +97,14 @@ async fn gather(
         let pod = view.pod_uid.iter().map(|pod| format!("pod:{pod}"));
         of_owner.extend(job.chain(pod).map(|owner| (owner, key)));
     }
+    // The day's last hours are young.
+    pack::everything(db).await?;
     let mut tx = db.snapshot().await?;
-    let (from, to) = (window.start().as_micros(), window.end().as_micros());
-    for (hour, values) in load_hours(&mut tx, None, from, to).await? {
-        let row = of_owner.get(&hour.owner).and_then(|key| rows.get_mut(*key));
-        if let Some(row) = row {
-            row.seen.add(&values);
+    let filter = Filter { gpus: None, from_us: window.start().as_micros(), to_us: window.end().as_micros() };
+    for hour in load(&mut tx, &filter).await? {
+        let row = of_owner.get(&hour.key.owner).and_then(|key| rows.get_mut(*key));
+        if let Some((row, used)) = row.zip(hour.used) {
+            row.seen.add(&used);
         }
     }
     Ok(rows)
@@ -90,7 +122,7 @@ fn cells(tenant: &str, sku: &str, measured: &Measured) -> Vec<String> {
         tenant.to_owned(),
         sku.to_owned(),
         hours_text(Share::from_integer(*held_us)),
-        percent(i128::from(seen.covered_us), *held_us),
+        percent(seen.covered_us, *held_us),
         sm.map_or_else(absent, |sm| hours_text(Share::from_integer(sm))),
         sm.map_or_else(absent, |sm| percent(sm, busy_us)),
         memory.map_or_else(absent, |memory| tenths(Share::new(memory, memory_us * GIB))),
@@ -99,9 +131,9 @@ fn cells(tenant: &str, sku: &str, measured: &Measured) -> Vec<String> {
 }
 
 /// Time that a reading covers: what was not to be had covers nothing.
-fn covered(seen: &HourValues, reading: &str) -> i128 {
+fn covered(seen: &Seen, reading: &str) -> i128 {
     let labels = seen.quality.get(reading).into_iter().flatten();
-    labels.filter(|(label, _)| is_measured(label)).map(|(_, us)| i128::from(*us)).sum()
+    labels.filter(|(label, _)| is_measured(label)).map(|(_, us)| *us).sum()
 }
 
 fn is_measured(label: &str) -> bool {
@@ -109,7 +141,7 @@ fn is_measured(label: &str) -> bool {
 }
 
 /// The label of the SM reading that covers most, and how many others there are.
-fn how(seen: &HourValues) -> String {
+fn how(seen: &Seen) -> String {
     let labels = seen.quality.get(SM_READING);
     let most = labels.into_iter().flatten().max_by_key(|(_, us)| **us);
     let more = labels.map_or(0, |labels| labels.len().saturating_sub(1));
@@ -130,24 +162,23 @@ fn tenths(value: Share) -> String {
 mod tests {
     use super::*;
 
-    const HOUR: i64 = 3_600_000_000;
+    const HOUR: i128 = 3_600_000_000;
 
-    fn seen(label: &str, sm_active_us: Option<i128>) -> HourValues {
+    fn seen(label: &str, sm_active_us: Option<i128>) -> Seen {
         let quality = [
             (SM_READING.to_owned(), BTreeMap::from([(label.to_owned(), HOUR)])),
             (MEMORY_READING.to_owned(), BTreeMap::from([("point_gauge".to_owned(), HOUR)])),
         ];
-        HourValues {
+        Seen {
             sm_active_us,
-            memory_byte_us: Some(i128::from(HOUR) * 31 * GIB),
+            memory_byte_us: Some(HOUR * 31 * GIB),
             covered_us: HOUR,
             quality: quality.into_iter().collect(),
-            ..HourValues::default()
         }
     }
 
-    fn told(seen: HourValues) -> Vec<String> {
-        cells("t", "s", &Measured { held_us: 2 * i128::from(HOUR), seen }).split_off(2)
+    fn told(seen: Seen) -> Vec<String> {
+        cells("t", "s", &Measured { held_us: 2 * HOUR, seen }).split_off(2)
     }
 
     #[test]
@@ -156,13 +187,13 @@ mod tests {
         assert_eq!(measured, ["2.000", "50.0 %", "0.000", "0.0 %", "31.0", "interval_mean"]);
         let not_to_be_had = told(seen("unavailable(not_supported)", None));
         assert_eq!(not_to_be_had, ["2.000", "50.0 %", "n/a", "n/a", "31.0", "unavailable(not_supported)"]);
-        let nobody = told(HourValues::default());
+        let nobody = told(Seen::default());
         assert_eq!(nobody, ["2.000", "0.0 %", "–", "–", "–", "no process was ever there"]);
     }
 
     #[test]
     fn busy_is_of_the_time_that_was_measured() {
-        let half = told(seen("driver_counter", Some(i128::from(HOUR) / 2)));
+        let half = told(seen("driver_counter", Some(HOUR / 2)));
         assert_eq!(half[2..4], ["0.500", "50.0 %"]);
     }
 }

@@ -34,6 +34,7 @@ fn price(text: &str) -> Price {
         granularity_us: 1,
         minimum_us: 0,
         lock,
+        billed_states: None,
         unrated: BTreeSet::new(),
     }
 }
@@ -72,7 +73,8 @@ fn v12_tenant_goes_before_sku_and_sku_before_class() {
         let wanted = Wanted {
             tenant: &TenantId::new(cells[1]),
             sku: &SkuId::new(cells[2]),
-            class,
+            class: Some(class),
+            per: Per::Hour,
             currency: "USD".parse().unwrap(),
         };
         let at = Instant::from_micros(cells[0].parse::<i64>().unwrap() * 1_000_000);
@@ -87,7 +89,8 @@ fn v12_equal_candidates_are_an_error() {
     let wanted = Wanted {
         tenant: &TenantId::new("acme"),
         sku: &SkuId::new("l40s"),
-        class: Class::OnDemand,
+        class: Some(Class::OnDemand),
+        per: Per::Hour,
         currency: "USD".parse().unwrap(),
     };
     let error = cards.select(wanted, Instant::default()).unwrap_err();

@@ -1,0 +1,143 @@
+//! Packing: from blocks of windows to packed hours, one row a unit, process owner and hour, with its minutes.
+//!
+//! A chunk is one transaction: blocks of one hour are read in the order of their nodes, as far as memory allows; what they say is added to the rows
+//! of those nodes; and each block notes up to which node it is packed. So each window counts once wherever the process is killed, late
+//! blocks are added like early ones, and memory does not grow with the hour.
+
+mod fold;
+pub(crate) mod minutes;
+mod node_hour;
+mod restage;
+mod schedule;
+
+pub(crate) use schedule::Schedule;
+
+use crate::error::LedgerError;
+use crate::points::point;
+use fold::{Fold, rows_with};
+use gpuledger_storage::blocks::{Block, lock_packing, mark_packed, newest_end, to_pack, waiting};
+use gpuledger_storage::{Db, Tx, hours, measured_marks, retry, unread};
+use gpuledger_wire::block::Opener;
+use std::time::Instant;
+
+/// Rows that are held at once, about: at some three KiB each, with the minutes of a unit or owner, this is 70 MiB.
+const MOST_ROWS: usize = 24_000;
+/// Blocks read at once.
+const PAGE: i64 = 16;
+
+/// Packs all that waits, however young its hour is.
+///
+/// # Errors
+/// The database, or a block that cannot be read.
+pub async fn everything(db: &Db) -> Result<(), LedgerError> {
+    begin(db).await?;
+    loop {
+        let mut tx = db.snapshot().await?;
+        let hours = waiting(&mut tx).await?;
+        drop(tx);
+        if hours.is_empty() {
+            return Ok(());
+        }
+        for hour in hours {
+            self::hour(db, hour.hour_us).await?;
+        }
+    }
+}
+
+/// Makes everything that waits a block: an earlier version staged windows one by one.
+///
+/// # Errors
+/// As [`everything`].
+pub(crate) async fn begin(db: &Db) -> Result<(), LedgerError> {
+    restage::all(db).await
+}
+
+/// Packs the hours that are due.
+///
+/// # Errors
+/// As [`everything`].
+pub(crate) async fn due(db: &Db, schedule: &mut Schedule, clock: gpuledger_domain::time::Instant) -> Result<(), LedgerError> {
+    let mut tx = db.snapshot().await?;
+    let (waiting, newest_end_us) = (waiting(&mut tx).await?, newest_end(&mut tx).await?);
+    drop(tx);
+    let reached_us = newest_end_us.map_or(clock.as_micros(), |end_us| end_us.max(clock.as_micros()));
+    for hour_us in schedule.due(&waiting, reached_us, Instant::now()) {
+        hour(db, hour_us).await?;
+    }
+    Ok(())
+}
+
+/// Packs what waits of one hour.
+async fn hour(db: &Db, hour_us: i64) -> Result<(), LedgerError> {
+    while retry::retry(async || chunk(db, hour_us, MOST_ROWS).await).await? {}
+    Ok(())
+}
+
+/// One chunk; false: nothing of the hour is left, but for what came meanwhile.
+async fn chunk(db: &Db, hour_us: i64, most_rows: usize) -> Result<bool, LedgerError> {
+    let mut tx = db.begin().await?;
+    lock_packing(&mut tx).await?;
+    let mut fold = Fold::new(most_rows);
+    let mut numbers = Vec::new();
+    let mut after: Option<(String, i64)> = None;
+    loop {
+        let place = after.as_ref().map(|(node, number)| (node.as_str(), *number));
+        let mut page = to_pack(&mut tx, hour_us, place, PAGE).await?;
+        page.retain(|block| fold.until().is_none_or(|until| block.next_node.as_deref() < Some(until)));
+        let Some(last) = page.last() else { break };
+        after = last.next_node.clone().map(|node| (node, last.number));
+        numbers.extend(page.iter().map(|block| block.number));
+        fold = folded(fold, page).await?;
+    }
+    if numbers.is_empty() {
+        return Ok(false);
+    }
+    let until = fold.until().map(str::to_owned);
+    write(&mut tx, fold).await?;
+    mark_packed(&mut tx, hour_us, &numbers, until.as_deref()).await?;
+    point("ledger::before-packed");
+    tx.commit().await?;
+    Ok(until.is_some())
+}
+
+/// Adds a page of blocks, on a thread of its own: it takes a while, and others wait for this one.
+async fn folded(mut fold: Fold, page: Vec<Block>) -> Result<Fold, LedgerError> {
+    let folding = tokio::task::spawn_blocking(move || {
+        let mut opener = Opener::new().map_err(|why| LedgerError::Block(why.to_string()))?;
+        for block in &page {
+            add(&mut fold, &mut opener, block).map_err(|why| {
+                LedgerError::Block(format!("block {} of hour {}: {why}", block.number, block.hour_us))
+            })?;
+        }
+        Ok(fold)
+    });
+    folding.await.map_err(|why| LedgerError::Block(why.to_string()))?
+}
+
+fn add(fold: &mut Fold, opener: &mut Opener, block: &Block) -> Result<(), String> {
+    let opened = opener.open(&block.body).map_err(|why| why.to_string())?;
+    for staged in opened.windows() {
+        let staged = staged.map_err(|why| why.to_string())?;
+        if block.next_node.as_deref().is_some_and(|next| next <= staged.node) {
+            fold.take(&staged).map_err(|why| why.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+async fn write(tx: &mut Tx, mut fold: Fold) -> Result<(), LedgerError> {
+    unread::merge(tx, &fold.unread()).await?;
+    for (hour_us, nodes) in fold.by_hour() {
+        let names: Vec<String> = nodes.keys().cloned().collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let stood = hours::load_nodes(tx, hour_us, &names).await?;
+        let rows = rows_with(hour_us, nodes, &stood);
+        hours::replace_nodes(tx, hour_us, &names, &rows, !stood.is_empty()).await?;
+        let gpus: Vec<&str> = rows.iter().map(|row| row.key.gpu.as_str()).collect();
+        measured_marks::mark(tx, &gpus, hour_us).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Settling: what something new changes is attributed anew and posted, from a floor on and nowhere else.
+
+use crate::batch::BatchContext;
+use crate::error::LedgerError;
+use crate::models::{self, Mismatch};
+use crate::points::point;
+use crate::post;
+use gpuledger_books::Terms;
+use gpuledger_books::measured;
+use gpuledger_books::scope::{News, Scope, floor_before, gather};
+use gpuledger_domain::attribution::Attribution;
+use gpuledger_domain::fact::Fact;
+use gpuledger_domain::ids::GpuId;
+use gpuledger_domain::time::Instant;
+use gpuledger_storage::hours::Filter;
+use gpuledger_storage::{Tx, reach};
+use std::collections::BTreeMap;
+
+/// Form of the read models. Another one in the database means that all is derived anew before anything else is posted.
+pub(crate) const DERIVED: i32 = 1;
+
+/// What the news change, computed and not yet written.
+pub(crate) struct Settlement {
+    pub(crate) scope: Scope,
+    ledger: Attribution,
+    spans: models::Spans,
+    posted_from: BTreeMap<GpuId, Instant>,
+}
+
+impl Settlement {
+    /// Computes what the news change. Where spans stand over a floor otherwise than was computed, floors are lowered until they fit.
+    pub(crate) async fn of(tx: &mut Tx, terms: &Terms, news: &News) -> Result<Self, LedgerError> {
+        let mut news = news.clone();
+        loop {
+            let scope = gather(tx, terms, &news).await?;
+            let (facts, lowered) =
+                (u64::try_from(scope.effort.facts).unwrap_or(u64::MAX), u64::from(scope.effort.lowered));
+            tracing::debug!(facts, lowered, gpus = scope.floors.len(), "gathered what is new");
+            let mut floors = scope.floors.clone();
+            for (gpu, from) in &news.gpus {
+                floors.entry(gpu.clone()).and_modify(|floor| *floor = floor_before(*from).min(*floor));
+            }
+            let terms = with_measured(tx, terms, &scope.facts, &floors).await?;
+            let ledger = terms.attribute_from(&scope.facts, news.now, &floors);
+            match models::Spans::compare(tx, &ledger, &floors, news.now).await? {
+                Ok(spans) => return Ok(Self { scope, ledger, spans, posted_from: floors }),
+                Err(Mismatch { lower }) => lower_to(&mut news.gpus, lower),
+            }
+        }
+    }
+
+    /// GPUs that are posted.
+    pub(crate) fn gpus(&self) -> impl Iterator<Item = &GpuId> {
+        self.posted_from.keys()
+    }
+
+    /// Posts journals and read models.
+    pub(crate) async fn write(
+        self,
+        tx: &mut Tx,
+        context: &BatchContext,
+        horizon: Instant,
+    ) -> Result<(), LedgerError> {
+        post::post(tx, &self.ledger, &self.posted_from, context.books.settings, horizon).await?;
+        point("ledger::after-journals");
+        self.spans.write(tx).await?;
+        models::replace_allocations_of(tx, &self.ledger, &self.scope.changes.allocations, horizon).await?;
+        for (named, at) in by_time(&self.scope.named) {
+            reach::extend(tx, &named, at.as_micros()).await?;
+        }
+        let subjects: Vec<String> = self.scope.reach.keys().cloned().collect();
+        let rows: Vec<reach::ReachRow> = self.scope.reach.into_values().flatten().collect();
+        reach::replace(tx, &subjects, &rows).await?;
+        Ok(())
+    }
+}
+
+/// The terms with the measured time that these facts need from the floors on.
+pub(crate) async fn with_measured(
+    tx: &mut Tx,
+    terms: &Terms,
+    facts: &[Fact],
+    floors: &BTreeMap<GpuId, Instant>,
+) -> Result<Terms, LedgerError> {
+    let gpus: Vec<String> = terms.gpus_measured(facts).iter().map(ToString::to_string).collect();
+    let Some(from) = floors.values().min().filter(|_| !gpus.is_empty()) else { return Ok(terms.clone()) };
+    let filter = Filter { gpus: Some(&gpus), from_us: from.as_micros(), to_us: i64::MAX };
+    Ok(Terms { measured: measured::load(tx, &filter).await?, ..terms.clone() })
+}
+
+fn lower_to(gpus: &mut BTreeMap<GpuId, Instant>, lower: BTreeMap<GpuId, Instant>) {
+    for (gpu, from) in lower {
+        let standing = gpus.entry(gpu).or_insert(from);
+        *standing = from.min(*standing);
+    }
+}
+
+fn by_time(named: &BTreeMap<String, Instant>) -> Vec<(Vec<String>, Instant)> {
+    let mut by_time: BTreeMap<Instant, Vec<String>> = BTreeMap::new();
+    for (subject, at) in named {
+        by_time.entry(*at).or_default().push(subject.clone());
+    }
+    by_time.into_iter().map(|(at, subjects)| (subjects, at)).collect()
+}

@@ -1,0 +1,115 @@
+//! A story step by step: batches in the order of arrival, a horizon that moves, telemetry that is settled.
+
+use super::efforts::Efforts;
+use super::{compare, events};
+use crate::generate::{BEGIN, Case};
+use anyhow::{Context as _, Result};
+use gpuledger_domain::fact::{Fact, FactBody};
+use gpuledger_domain::time::{HOUR_US, Instant};
+use gpuledger_ledger::batch::apply;
+use gpuledger_ledger::horizon;
+use gpuledger_ledger::incoming::Incoming;
+use gpuledger_storage::Db;
+use gpuledger_storage::objects::{NewObject, apply as apply_object};
+
+/// No event of a story lies ahead of this clock.
+const CLOCK: Instant = Instant::from_micros(1_830_000_000_000_000);
+
+/// Numbers of a story, always the same for the same salt.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// Lets the story happen, and compares after each step.
+pub(crate) async fn run(db: &Db, case: &Case, efforts: &Efforts) -> Result<()> {
+    let mut dice = Dice(case.salt);
+    let stretch = i64::try_from([1, 1, 3, 6][usize::try_from(dice.below(4))?])?;
+    let facts: Vec<Fact> = case.facts.iter().map(|fact| stretched(fact, stretch)).collect();
+    let last = facts.iter().map(|fact| fact.at).max().unwrap_or(BEGIN);
+    apply_pools(db, dice.below(1 << 20)).await?;
+    let mut rest = facts.as_slice();
+    let mut now = BEGIN.plus(i64::try_from(dice.below(2))? * (last.since(BEGIN) / 2));
+    let mut told = 0;
+    loop {
+        efforts.expect(told);
+        let took = match dice.below(6) {
+            0 => {
+                now = now.plus(i64::try_from(dice.below(u64::try_from(2 * HOUR_US)?))?);
+                horizon::advance(db, now).await.context("advancing")?;
+                "the horizon moved"
+            }
+            1 => {
+                horizon::settle_touched(db).await.context("settling")?;
+                "telemetry was settled"
+            }
+            _ if rest.is_empty() => break,
+            _ => {
+                let many = usize::try_from(1 + dice.below(5))?.min(rest.len());
+                let (batch, later) = rest.split_at(many);
+                apply_batch(db, batch, told).await.context("applying")?;
+                (rest, told) = (later, told + many);
+                "a batch came"
+            }
+        };
+        if std::env::var_os("STORY").is_some() {
+            println!("{told} facts, {took}, horizon {now}");
+        }
+        compare::stands(db, told > 0 && took == "a batch came")
+            .await
+            .with_context(|| format!("after {told} facts, {took} (horizon {now})"))?;
+    }
+    efforts.expect(told);
+    for _ in 0..3 {
+        now = now.max(last).plus(2 * HOUR_US);
+        horizon::advance(db, now).await?;
+        compare::stands(db, false).await.with_context(|| format!("after all facts, at {now}"))?;
+    }
+    Ok(())
+}
+
+async fn apply_pools(db: &Db, variety: u64) -> Result<()> {
+    let mut tx = db.begin().await?;
+    for pool in events::pools(variety) {
+        let new = NewObject {
+            kind: "Pool".to_owned(),
+            id: pool["id"].as_str().unwrap_or_default().to_owned(),
+            body: pool.to_string(),
+        };
+        apply_object(&mut tx, &new, 0, "test").await?;
+    }
+    Ok(tx.commit().await?)
+}
+
+async fn apply_batch(db: &Db, batch: &[Fact], told: usize) -> Result<()> {
+    let lines = batch.iter().enumerate().filter_map(|(n, fact)| events::line(fact, told + n));
+    let incoming: Vec<Incoming> = lines.map(|line| Incoming::trusted(line, "story".to_owned())).collect();
+    for one in &incoming {
+        if let Err(error) = &one.event {
+            anyhow::bail!("an event of the story cannot be read: {error:?}");
+        }
+    }
+    let mut tx = db.begin().await?;
+    apply(&mut tx, &incoming, CLOCK).await?;
+    Ok(tx.commit().await?)
+}
+
+/// The same story, slower: longer than leases and gaps, so that there is something before a floor.
+fn stretched(fact: &Fact, times: i64) -> Fact {
+    let later = |at: Instant| BEGIN.plus(at.since(BEGIN) * times);
+    let body = match fact.body.clone() {
+        FactBody::ScrubFinished { scrub, gpu, placement, started_at } => {
+            FactBody::ScrubFinished { scrub, gpu, placement, started_at: later(started_at) }
+        }
+        FactBody::Work(mut work) => {
+            (work.start, work.end) = (later(work.start), later(work.end));
+            FactBody::Work(work)
+        }
+        other => other,
+    };
+    Fact { at: later(fact.at), body, ..fact.clone() }
+}

@@ -16,6 +16,8 @@ RELEASE = ROOT / "target" / "release"
 PROGRAM, LOAD = RELEASE / "gpuledger", RELEASE / "examples" / "load"
 # A server that may forget what it committed is no measure of one that may not.
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+# What the client of the database says behind the rows of a question.
+END = "-- that is all --"
 SHOWN = ("server_version", "shared_buffers", "max_wal_size", "wal_level", "wal_compression", "checkpoint_timeout")
 
 
@@ -94,6 +96,7 @@ class Database:
     def __init__(self):
         self.url = last_line(run(LOCAL / "postgres.sh", "fresh-db"))
         self.psql = last_line(run(LOCAL / "postgres.sh", "psql"))
+        self.client, self.lock = None, threading.Lock()
         settings = {name: self.sql(f"SHOW {name}")[0][0] for name in (*DURABLE, *SHOWN)}
         say("settings: " + " ".join(f"{name}={value}" for name, value in settings.items()))
         wrong = [f"{name} is {settings[name]}" for name, value in DURABLE.items() if settings[name] != value]
@@ -102,8 +105,19 @@ class Database:
             raise Failed(f"refused: {', '.join(wrong)}: a server for tests is no measure")
 
     def sql(self, query):
-        out = run(self.psql, "-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-d", self.url, "-c", query)
-        return [line.split("\t") for line in out.splitlines()]
+        """Rows as lists of text. One client for all questions: a new one each time would cost more than what it asks."""
+        with self.lock:
+            if self.client is None:
+                words = [self.psql, "-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-d", self.url]
+                self.client = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.client.stdin.write(f"{query};\n\\echo {END}\n")
+            self.client.stdin.flush()
+            rows = []
+            for line in self.client.stdout:
+                if line.rstrip("\n") == END:
+                    return rows
+                rows.append(line.rstrip("\n").split("\t"))
+            raise Failed(f"psql: {self.client.stderr.read().strip()[-800:]}")
 
     def number(self, query):
         return int(self.sql(query)[0][0] or 0)
@@ -115,6 +129,9 @@ class Database:
             raise Failed(f"refused: unlogged tables: {unlogged}")
 
     def drop(self):
+        if self.client:
+            self.client.stdin.close()
+            self.client.wait()
         run(LOCAL / "postgres.sh", "drop-db", env={"DATABASE_URL": self.url})
 
 

@@ -138,7 +138,9 @@ fn inner_rooms(house: &House, name: &str, room: &Room) -> Vec<String> {
         found.push(format!("{name} imports {SIMULATOR}: it stands on the other side of the C interface"));
     }
     if room.imports.contains(CASES) {
-        found.push(format!("{name} imports {CASES}: the table of cases is for tests, and nothing that ships links it"));
+        found.push(format!(
+            "{name} imports {CASES}: the table of cases is for tests, and nothing that ships links it"
+        ));
     }
     for (import, inner) in room.all().filter_map(|i| house.get_key_value(i)) {
         let outer = house.iter().find(|(_, outer)| inner.within(outer));

@@ -1,7 +1,8 @@
 //! Bounded reads against the whole: random fleets come in random batches and orders, the horizon moves, telemetry is settled, and after each
 //! step journals, spans and allocations in the database are what attribution finds in all facts.
 //!
-//! Each case is a story of some hours; `SOAK_CASES` and `SOAK_SEED` as in `properties.rs`. It needs a database: a private one is started.
+//! Each case is a story of some hours; `SOAK_CASES` and `SOAK_SEED` as in `properties.rs`; with `STORY=1` each step and what it changes is told. It needs a
+//! database: a private one is started.
 
 mod compare;
 mod database;

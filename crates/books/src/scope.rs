@@ -21,10 +21,11 @@ use gpuledger_domain::attribution::{Changes, Look};
 use gpuledger_domain::fact::{Fact, FactBody};
 use gpuledger_domain::ids::{AllocationId, GpuId, NodeId};
 use gpuledger_domain::time::Instant;
-use gpuledger_storage::PgConnection;
+use gpuledger_storage::Tx;
 use gpuledger_storage::reach::ReachRow;
 use reading::Reading;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What was not there when the ledger was settled last.
 #[derive(Clone, Debug)]
@@ -81,7 +82,7 @@ pub struct Scope {
     /// From when on each GPU that differs is painted: a full hour before anything differs.
     pub floors: BTreeMap<GpuId, Instant>,
     /// Everything that acts there, from the floors on.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<Arc<Fact>>,
     /// Subjects whose reach stands anew, with their rows.
     pub reach: BTreeMap<String, Vec<ReachRow>>,
     /// Allocations that snapshots among the news name, with the latest of those.
@@ -105,8 +106,8 @@ pub struct Effort {
 ///
 /// # Errors
 /// The database, or a fact that cannot be read.
-pub async fn gather(connection: &mut PgConnection, terms: &Terms, news: &News) -> Result<Scope, BooksError> {
-    let mut reading = Reading::new(connection, terms.settings, news.now);
+pub async fn gather(tx: &mut Tx, terms: &Terms, news: &News) -> Result<Scope, BooksError> {
+    let mut reading = Reading::new(tx, terms.settings, news.now);
     reading.take(&news.facts);
     reading.follow_news(news, terms).await?;
     let mut floors = floors::first(&reading, news);
@@ -137,12 +138,12 @@ pub async fn gather(connection: &mut PgConnection, terms: &Terms, news: &News) -
 /// # Errors
 /// The database, or a fact that cannot be read.
 pub async fn standing(
-    connection: &mut PgConnection,
+    tx: &mut Tx,
     terms: &Terms,
     floors: &BTreeMap<GpuId, Instant>,
     now: Instant,
-) -> Result<Vec<Fact>, BooksError> {
-    let mut reading = Reading::new(connection, terms.settings, now);
+) -> Result<Vec<Arc<Fact>>, BooksError> {
+    let mut reading = Reading::new(tx, terms.settings, now);
     reading.read_around(floors, &BTreeMap::new()).await?;
     Ok(reading.finish().0)
 }

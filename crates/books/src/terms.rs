@@ -47,12 +47,12 @@ impl Terms {
     }
 
     /// The GPUs whose measured time these facts need: those of grants in measured pools, and where `allocation.placed` may have put them.
-    pub fn gpus_measured(&self, facts: &[Fact]) -> BTreeSet<GpuId> {
+    pub fn gpus_measured<'f>(&self, facts: impl IntoIterator<Item = &'f Fact> + Clone) -> BTreeSet<GpuId> {
         let is_measured =
             |pool: &str| self.pools.get(pool).is_some_and(|pool| pool.policy == Policy::Measured);
         let mut allocations: BTreeSet<&AllocationId> = BTreeSet::new();
         let mut gpus = BTreeSet::new();
-        for fact in facts {
+        for fact in facts.clone() {
             if let FactBody::Granted(grant) = &fact.body
                 && grant.pool.as_deref().is_some_and(is_measured)
             {
@@ -60,7 +60,7 @@ impl Terms {
                 gpus.extend(fact.body.gpus().into_iter().cloned());
             }
         }
-        for fact in facts.iter().filter(|_| !allocations.is_empty()) {
+        for fact in facts.into_iter().filter(|_| !allocations.is_empty()) {
             if let FactBody::Placed(placed) = &fact.body {
                 let concerned = match &placed.of {
                     PlacedOf::Allocation(allocation) => allocations.contains(allocation),
@@ -83,13 +83,13 @@ impl Terms {
     }
 
     /// The ledger at `as_of`, of each of these GPUs from its floor on.
-    pub fn attribute_from(
+    pub fn attribute_from<'f>(
         &self,
-        facts: &[Fact],
+        facts: impl IntoIterator<Item = &'f Fact>,
         as_of: Instant,
         floors: &BTreeMap<GpuId, Instant>,
     ) -> Attribution {
-        attribute_from(facts, &self.context(), as_of, floors)
+        attribute_from(facts.into_iter().collect(), &self.context(), as_of, floors)
     }
 
     /// What differs between two looks at the ledger.

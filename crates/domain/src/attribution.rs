@@ -85,13 +85,13 @@ pub fn attribute_gpus(
 /// Like [`attribute_gpus`], painting each GPU of `floors` from its floor on, a full UTC hour, and no other. What stands from there on is
 /// the same as in the whole ledger but for spans that begin at a floor: they may have begun before it.
 pub fn attribute_from(
-    facts: &[Fact],
+    facts: Vec<&Fact>,
     context: &Context<'_>,
     as_of: Instant,
     floors: &BTreeMap<GpuId, Instant>,
 ) -> Attribution {
     let mut findings = Findings::default();
-    let world = World::new(facts.iter().collect(), context, as_of, &mut findings);
+    let world = World::new(facts, context, as_of, &mut findings);
     world.attribute(&|gpu: &GpuId| floors.get(gpu).copied(), findings)
 }
 

@@ -3,8 +3,11 @@
 use crate::error::{Doing, StorageError, classify};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, Executor, PgConnection, PgPool, Postgres, Transaction};
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Connections a process keeps at most. A server takes 100 by default, and a site runs several processes.
@@ -50,11 +53,25 @@ pub enum Scope<'a> {
 pub struct Db {
     pub(crate) pool: PgPool,
     role: Role,
+    memory: Memory,
+}
+
+/// What a process keeps beside a database, to read it less often: one value of each type for each [`connect`].
+#[derive(Clone, Debug, Default)]
+pub struct Memory(Arc<Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>>);
+
+impl Memory {
+    /// The value of this type; at first a default one.
+    pub fn of<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = Arc::clone(kept.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default())));
+        value.downcast().unwrap_or_default()
+    }
 }
 
 /// An open transaction; it is rolled back when dropped. Dereferences to its connection.
 #[derive(Debug)]
-pub struct Tx(Transaction<'static, Postgres>);
+pub struct Tx(Transaction<'static, Postgres>, Memory);
 
 /// Connects to the server of `url` as `role` and checks that it answers.
 ///
@@ -71,7 +88,7 @@ pub async fn connect(url: &str, role: Role) -> Result<Db, StorageError> {
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .after_connect(move |connection, _| Box::pin(become_role(connection, role)))
         .connect_lazy_with(options);
-    Ok(Db { pool, role })
+    Ok(Db { pool, role, memory: Memory::default() })
 }
 
 /// One connection by hand: a pool would retry a refused connection until its timeout.
@@ -122,7 +139,7 @@ impl Db {
     /// # Errors
     /// [`StorageError::Unreachable`] where no connection can be had.
     pub async fn begin(&self) -> Result<Tx, StorageError> {
-        self.pool.begin().await.map(Tx).doing("beginning a transaction")
+        self.pool.begin().await.map(|tx| Tx(tx, self.memory.clone())).doing("beginning a transaction")
     }
 
     /// Begins a read-only transaction that sees one state of the database throughout.
@@ -131,7 +148,8 @@ impl Db {
     /// [`StorageError::Unreachable`] where no connection can be had.
     pub async fn snapshot(&self) -> Result<Tx, StorageError> {
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-        self.pool.begin_with(begin).await.map(Tx).doing("beginning a snapshot")
+        let tx = self.pool.begin_with(begin).await.doing("beginning a snapshot")?;
+        Ok(Tx(tx, self.memory.clone()))
     }
 
     /// A [`Db::snapshot`] that sees only the rows of `scope`, by row security.
@@ -162,6 +180,11 @@ impl Db {
 }
 
 impl Tx {
+    /// What the process keeps beside this database.
+    pub fn memory(&self) -> &Memory {
+        &self.1
+    }
+
     /// Makes the transaction's effects visible and durable.
     ///
     /// # Errors

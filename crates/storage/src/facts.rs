@@ -232,7 +232,9 @@ async fn insert_subjects(
     let mut rows = CopyRows::default();
     for (place, seq) in won {
         let Some(fact) = facts.get(*place) else { continue };
-        let subjects: BTreeSet<&str> = fact.subjects.iter().map(String::as_str).collect();
+        // Grants of a source are found by its open allocations; the subject is there to be locked.
+        let stored = fact.subjects.iter().filter(|subject| !subject.starts_with("source-grants:"));
+        let subjects: BTreeSet<&str> = stored.map(String::as_str).collect();
         for subject in subjects {
             rows.text(subject).plain(fact.indexed.kind).plain(fact.indexed.at_us).plain(seq).end_row();
         }

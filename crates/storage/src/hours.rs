@@ -13,6 +13,9 @@ use futures_util::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
+/// Rows of one COPY: their text is held at once, some 2 KiB each.
+const COPIED_AT_ONCE: usize = 2_000;
+
 /// What one row is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HourKey {
@@ -181,14 +184,14 @@ pub async fn replace_nodes(
         .execute(&mut *tx)
         .await
         .doing("making a partition of packed hours")?;
-    let mut copied = CopyRows::default();
-    for row in rows {
-        copy(&mut copied, row);
-    }
     let statement = "COPY packed_hour (hour_us, node, gpu, placement_start, placement_size, owner, sm_active_us, memory_byte_us,
                      covered_us, unit_sm_active_us, unit_memory_byte_us, unit_memory_bytes_max, unit_energy_mj, unit_covered_us,
                      quality, minutes) FROM STDIN";
-    copied.send(tx, statement, "writing packed hours").await?;
+    for part in rows.chunks(COPIED_AT_ONCE) {
+        let mut copied = CopyRows::default();
+        part.iter().for_each(|row| copy(&mut copied, row));
+        copied.send(tx, statement, "writing packed hours").await?;
+    }
     Ok(())
 }
 

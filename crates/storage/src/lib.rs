@@ -40,7 +40,7 @@ pub mod touched;
 pub mod trial;
 pub mod unread;
 
-pub use connect::{Db, Role, Scope, Tx, connect};
+pub use connect::{Db, Memory, Role, Scope, Tx, connect};
 pub use error::StorageError;
 pub use migrate::migrate;
 /// A connection, open in the caller's transaction. [`Tx`] dereferences to it.

@@ -31,11 +31,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "bounded_reads",
         include_str!("../../../migrations/20260901001100_bounded_reads.sql"),
     ),
-    (
-        20_260_901_001_101,
-        "journal_runs",
-        include_str!("../../../migrations/20260901001101_journal_runs.sql"),
-    ),
+    (20_260_901_001_101, "journal_runs", include_str!("../../../migrations/20260901001101_journal_runs.sql")),
     (
         20_260_901_001_200,
         "telemetry_blocks",

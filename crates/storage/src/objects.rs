@@ -88,3 +88,31 @@ pub async fn all_versions(connection: &mut PgConnection) -> Result<Vec<ObjectVer
     .await
     .doing("reading the objects' versions")
 }
+
+/// What changes with each version that is applied, each close, and each draft that is discarded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, sqlx::FromRow)]
+pub struct Changes {
+    /// Versions of objects: how many, since one may commit later than one with a greater `seq`.
+    versions: i64,
+    /// The greatest `seq` of them.
+    latest: i64,
+    /// Closes.
+    closes: i64,
+    /// Drafts that were discarded.
+    discarded: i64,
+}
+
+/// As long as this is the same, so is what follows from objects and closes. Read it in the transaction that uses it.
+///
+/// # Errors
+/// Driver errors.
+pub async fn changes(connection: &mut PgConnection) -> Result<Changes, StorageError> {
+    sqlx::query_as(
+        "SELECT count(*) AS versions, COALESCE(max(seq), 0) AS latest, (SELECT count(*) FROM period_close) AS closes,
+                (SELECT count(*) FROM document WHERE status = 'discarded') AS discarded
+         FROM object",
+    )
+    .fetch_one(connection)
+    .await
+    .doing("looking for changes of objects")
+}

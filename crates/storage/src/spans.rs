@@ -320,3 +320,21 @@ pub async fn load_allocations(
     .await
     .doing("reading allocations")
 }
+
+/// The rows of these allocations, as far as row security shows them.
+///
+/// # Errors
+/// Driver errors.
+pub async fn allocations_of(
+    connection: &mut PgConnection,
+    allocations: &[String],
+) -> Result<Vec<AllocationRow>, StorageError> {
+    sqlx::query_as(
+        "SELECT allocation, tenant, project, class, start_us, end_us, end_kind, runtime::TEXT AS runtime, labels::TEXT AS labels, source
+         FROM allocation WHERE allocation = ANY($1)",
+    )
+    .bind(allocations)
+    .fetch_all(connection)
+    .await
+    .doing("reading allocations")
+}

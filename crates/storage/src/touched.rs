@@ -4,15 +4,6 @@ use crate::error::{Doing, StorageError};
 use sqlx::PgConnection;
 use std::collections::BTreeMap;
 
-/// Marks nodes, all their time.
-///
-/// # Errors
-/// Driver errors.
-pub async fn mark(tx: &mut PgConnection, nodes: &[String]) -> Result<(), StorageError> {
-    let marks: BTreeMap<String, i64> = nodes.iter().map(|node| (node.clone(), i64::MIN)).collect();
-    mark_from(tx, &marks).await
-}
-
 /// Marks nodes, each from the earliest instant on at which what came may change something, microseconds UTC.
 ///
 /// # Errors

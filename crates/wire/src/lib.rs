@@ -30,7 +30,7 @@ pub mod time;
 pub mod window;
 
 pub use decode::{BatchItem, decode_batch, decode_binary, decode_structured};
-pub use encode::{Record, canonical_json, encode_binary, encode_structured};
+pub use encode::{Record, Stored, canonical_json, encode_binary, encode_structured};
 pub use error::{About, EventError, Fault};
 pub use event::{EVENT_TYPES, Event, EventData, MAX_BATCH_BYTES, MAX_EVENT_BYTES};
 pub use routing::{TOPIC_FACTS, TOPIC_PARKED, TOPIC_SIGNALS, TOPIC_TELEMETRY, TOPIC_WORK, scrub_subject};

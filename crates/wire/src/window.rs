@@ -10,7 +10,7 @@ mod reading;
 pub use reading::{Owner, Process, Reading};
 
 use crate::event::MAX_EVENT_BYTES;
-use fields::{Fields, Value, instant, name};
+use fields::{Fields, instant, name};
 use gpuledger_domain::time::{HOUR_US, Instant};
 use reading::{Scratch, process, unit};
 
@@ -58,27 +58,20 @@ pub fn read_window<'a>(
     let mut fields = Fields::new(bytes);
     let mut window = head(&mut fields)?;
     let mut scratch = Scratch::default();
-    let mut before = 0;
-    while let Some((number, value)) = fields.next()? {
-        if number < before {
-            return None;
-        }
-        before = number;
-        match (number, value) {
-            (7, Value::Bytes(bytes)) => {
-                window.units += 1;
-                unit(bytes, window.length_us(), &mut scratch, |reading| each(&window, reading))?;
-            }
-            (8, Value::Bytes(bytes)) => {
-                window.processes += 1;
-                process(bytes, window.length_us(), &mut scratch, |reading| each(&window, reading))?;
-            }
-            (9, Value::Bytes(bytes)) => {
-                window.gaps += 1;
-                window.gap_us = window.gap_us.saturating_add(gap_us(bytes)?);
-            }
-            _ => return None,
-        }
+    while let Some(bytes) = fields.bytes_or_none(7)? {
+        window.units += 1;
+        unit(bytes, window.length_us(), &mut scratch, |reading| each(&window, reading))?;
+    }
+    while let Some(bytes) = fields.bytes_or_none(8)? {
+        window.processes += 1;
+        process(bytes, window.length_us(), &mut scratch, |reading| each(&window, reading))?;
+    }
+    while let Some(bytes) = fields.bytes_or_none(9)? {
+        window.gaps += 1;
+        window.gap_us = window.gap_us.saturating_add(gap_us(bytes)?);
+    }
+    if !fields.is_empty() {
+        return None;
     }
     Some(window)
 }

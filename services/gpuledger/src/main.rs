@@ -9,7 +9,6 @@ mod outcome;
 mod progress;
 mod settings;
 mod table;
-mod text;
 
 use clap::Parser;
 use outcome::Outcome;

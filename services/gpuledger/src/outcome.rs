@@ -2,6 +2,7 @@
 
 use gpuledger_archive::ArchiveError;
 use gpuledger_storage::StorageError;
+use gpuledger_telemetry::terminal::{error_line, say_err};
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -44,16 +45,7 @@ impl Outcome {
 
     /// Prints an error with its causes and gives its exit code.
     pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-        let mut line = format!("gpuledger: {error}");
-        let mut said = error.to_string();
-        for cause in error.chain().skip(1).map(ToString::to_string) {
-            if !said.contains(&cause) {
-                line.push_str(": ");
-                line.push_str(&cause);
-                said = cause;
-            }
-        }
-        crate::text::say_err(&line);
+        say_err(&error_line("gpuledger", error.chain().map(ToString::to_string)));
         ExitCode::from(code(error))
     }
 }

@@ -133,8 +133,8 @@ impl Settings {
     /// When telemetry is archived, and how long it stays in the database.
     pub(crate) fn keeping(&self) -> Policy {
         Policy {
-            archive_after_us: i64::from(self.archive_after_hours) * HOUR_US,
-            keep_windows_us: i64::from(self.keep_windows_days) * 24 * HOUR_US,
+            archive_after_us: i64::from(self.archive_after_hours).saturating_mul(HOUR_US),
+            keep_windows_us: i64::from(self.keep_windows_days).saturating_mul(24 * HOUR_US),
             keep_hours_months: self.keep_hours_months,
         }
     }

@@ -11,6 +11,7 @@ use gpuledger_domain::ids::GpuId;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::{Tx, blocks, measured_marks, reach, spans, state, touched};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Replaces all read models, and posts the journals that differ from those that stand. Under all locks.
 pub(crate) async fn derive(tx: &mut Tx, context: &BatchContext, horizon: Instant) -> Result<(), LedgerError> {
@@ -18,10 +19,10 @@ pub(crate) async fn derive(tx: &mut Tx, context: &BatchContext, horizon: Instant
     // Hours that are being packed by a process that saw no pool by measured time mark nothing: they are read here.
     blocks::lock_packing(tx).await?;
     measured_marks::take(tx, i64::MAX).await?;
-    let facts = facts::load_all(tx).await?;
+    let facts: Vec<Arc<Fact>> = facts::load_all(tx).await?.into_iter().map(Arc::new).collect();
     let floors = everything(&facts);
     let terms = with_measured(tx, &context.books, &facts, &floors).await?;
-    let ledger = terms.attribute(&facts, horizon);
+    let ledger = terms.attribute_from(facts.iter().map(AsRef::as_ref), horizon, &floors);
     post::post(tx, &ledger, &floors, terms.settings, horizon).await?;
     spans::clear(tx).await?;
     models::write_all(tx, &ledger, horizon).await?;
@@ -30,6 +31,6 @@ pub(crate) async fn derive(tx: &mut Tx, context: &BatchContext, horizon: Instant
     Ok(state::set_derived(tx, DERIVED).await?)
 }
 
-fn everything(facts: &[Fact]) -> BTreeMap<GpuId, Instant> {
+fn everything(facts: &[Arc<Fact>]) -> BTreeMap<GpuId, Instant> {
     facts.iter().flat_map(|fact| fact.body.gpus()).map(|gpu| (gpu.clone(), Instant::MIN)).collect()
 }

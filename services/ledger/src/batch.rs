@@ -14,9 +14,12 @@ use gpuledger_storage::facts::{Inserted, NewFact, insert_facts};
 use gpuledger_storage::locks::{all_keys, give_back, hold, key_of};
 use gpuledger_storage::{Tx, closes, trial};
 use gpuledger_wire::arrived::Arrived;
-use gpuledger_wire::{Event, EventData};
+use gpuledger_wire::{Event, EventData, Stored};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Events of a batch that may share the keys with other batches.
+const FEW_EVENTS: usize = 16;
 
 /// What became of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,7 +130,8 @@ async fn apply_facts(
     arrivals: &Arrivals,
     now: Instant,
 ) -> Result<(Applied, Windows, Settings), LedgerError> {
-    let mut keys = keys_of_batch(arrivals);
+    // Many events lead to nearly every key, and whoever is led further begins again.
+    let mut keys = if arrivals.events.len() > FEW_EVENTS { all_keys() } else { keys_of_batch(arrivals) };
     loop {
         hold(tx, &keys).await?;
         // Read with the locks held: who changes the names of products settles everything anew under all of them.
@@ -210,6 +214,7 @@ async fn take_in(
 }
 
 fn new_fact(event: &Event, fact: &Fact, now: Instant) -> NewFact {
+    let Stored { bytes, digest } = event.stored();
     NewFact {
         source: event.source.clone(),
         id: event.id.clone(),
@@ -217,8 +222,8 @@ fn new_fact(event: &Event, fact: &Fact, now: Instant) -> NewFact {
         at_us: event.time.as_micros(),
         received_at_us: now.as_micros(),
         rule_set: RULE_SET.to_owned(),
-        digest: event.content_digest(),
-        body: event.canonical_bytes(),
+        digest,
+        body: bytes,
         subjects: event.subjects(),
         indexed: indexed(fact),
     }

@@ -3,7 +3,8 @@
 use crate::incoming::Incoming;
 use gpuledger_books::closed::Closed;
 use gpuledger_domain::time::{Instant, MINUTE_US, Window};
-use gpuledger_wire::{Event, EventData, EventError, decode_structured};
+use gpuledger_wire::{Event, EventData, EventError, MAX_EVENT_BYTES, decode_structured};
+use serde_json::Value;
 
 /// How far ahead of the clock a fact may be, in microseconds.
 pub const SKEW_BOUND_US: i64 = 5 * MINUTE_US;
@@ -78,9 +79,35 @@ pub fn decide<'e>(incoming: &'e Incoming, now: Instant, closed: &[Closed]) -> De
 /// What is accepted is stored in canonical form and read again and again: an event that grows beyond the limits on the way (an envelope around
 /// a full body, numbers written out) would make the ledger unreadable. Telemetry is stored, and read only by an export.
 fn reads_back(event: &Event) -> Result<(), EventError> {
+    let is_small = fits(&event.raw_data, LEVELS, &mut { BYTES });
     match event.data {
         EventData::TelemetryWindow(_) => Ok(()),
+        _ if is_small => Ok(()),
         _ => decode_structured(&event.canonical_bytes()).map(drop),
+    }
+}
+
+/// Only its length and its depth can keep an event from being read back, and one of so few levels and bytes is far from either limit.
+const LEVELS: u32 = 32;
+const BYTES: usize = MAX_EVENT_BYTES / 16;
+
+/// Whether a value has so few levels, and so few bytes in canonical form: what it takes is subtracted, and counted amply.
+fn fits(value: &Value, levels: u32, bytes: &mut usize) -> bool {
+    let takes = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 32,
+        // An escape takes six bytes at most.
+        Value::String(text) => 2 + 6 * text.len(),
+        Value::Array(_) | Value::Object(_) => 2,
+    };
+    let Some(left) = bytes.checked_sub(takes).filter(|_| levels > 0) else { return false };
+    *bytes = left;
+    match value {
+        Value::Array(values) => values.iter().all(|value| fits(value, levels - 1, bytes)),
+        Value::Object(members) => members.iter().all(|(name, value)| {
+            *bytes = bytes.saturating_sub(4 + 6 * name.len());
+            fits(value, levels - 1, bytes)
+        }),
+        _ => true,
     }
 }
 
@@ -222,5 +249,25 @@ mod tests {
             let found = reason(kind, time, data, now, &[october(whose)]);
             assert_eq!(found, decision, "{kind} at {time}, closed for {whose:?}, {now}");
         }
+    }
+}
+
+#[cfg(test)]
+mod bounds {
+    use super::{BYTES, LEVELS, fits};
+    use serde_json::{Value, json};
+
+    fn is_small(value: &Value) -> bool {
+        fits(value, LEVELS, &mut { BYTES })
+    }
+
+    #[test]
+    fn what_is_long_or_deep_is_read_back_before_it_is_kept() {
+        assert!(is_small(&json!({"gpu": "GPU-1", "units": [{"gpu": 1}, null, 1.5]})));
+        assert!(!is_small(&json!({"text": "x".repeat(BYTES / 6)})));
+        assert!(!is_small(&json!(vec![1; BYTES / 32])));
+        let deep = |levels: u32| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+        assert!(is_small(&deep(LEVELS - 1)));
+        assert!(!is_small(&deep(LEVELS)));
     }
 }

@@ -17,8 +17,10 @@ use gpuledger_domain::journal::postable_until;
 use gpuledger_domain::pool::{Idle, Policy, Pool};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::locks::{all_keys, hold};
+use gpuledger_storage::objects::{Changes, changes};
 use gpuledger_storage::{Db, Tx, closes, index, reach, state, touched};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// GPUs whose finished hour is posted at once, so that the memory a fleet takes is bounded.
 const GPUS_AT_ONCE: i64 = 256;
@@ -58,7 +60,10 @@ pub async fn derive_anew(db: &Db) -> Result<(), LedgerError> {
 }
 
 /// The horizon that journals and read models stand at; none before the first, and where they are to be derived anew.
-pub(crate) async fn settled(tx: &mut Tx) -> Result<Option<Instant>, LedgerError> {
+///
+/// # Errors
+/// The database.
+pub async fn settled(tx: &mut Tx) -> Result<Option<Instant>, LedgerError> {
     let state = state::load(tx).await?;
     Ok(state.horizon_us.filter(|_| state.derived == DERIVED).map(Instant::from_micros))
 }
@@ -145,7 +150,7 @@ async fn post_due(
         let floors: BTreeMap<GpuId, Instant> = gpus.map(|gpu| (gpu, due)).collect();
         let facts = standing(tx, terms, &floors, now).await?;
         let terms = with_measured(tx, terms, &facts, &floors).await?;
-        let ledger = terms.attribute_from(&facts, now, &floors);
+        let ledger = terms.attribute_from(facts.iter().map(AsRef::as_ref), now, &floors);
         post::post(tx, &ledger, &floors, terms.settings, now).await?;
         after = last;
     }
@@ -190,12 +195,24 @@ pub async fn accept_clock(db: &Db, now: Instant) -> Result<(), LedgerError> {
     if seen > now { Err(LedgerError::ClockWentBack { now, seen }) } else { Ok(()) }
 }
 
-/// What every batch needs to know besides its events, as it stands now.
+/// The context of the last batch, and what it was read from.
+#[derive(Default)]
+struct LastContext(Mutex<Option<(Changes, Arc<BatchContext>)>>);
+
+/// What every batch needs to know besides its events, as it stands now: read again only where something changed.
 ///
 /// # Errors
 /// The database.
-pub async fn context(tx: &mut Tx) -> Result<BatchContext, LedgerError> {
+pub async fn context(tx: &mut Tx) -> Result<Arc<BatchContext>, LedgerError> {
+    let last = tx.memory().of::<LastContext>();
+    let changes = changes(tx).await?;
+    let known = last.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some((_, context)) = known.filter(|(before, _)| *before == changes) {
+        return Ok(context);
+    }
     let objects = objects::load(tx).await?;
     let closed = closed_periods(tx, &objects).await?;
-    Ok(BatchContext { books: Terms::of(&objects), closed })
+    let context = Arc::new(BatchContext { books: Terms::of(&objects), closed });
+    *last.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((changes, Arc::clone(&context)));
+    Ok(context)
 }

@@ -60,12 +60,12 @@ async fn settle_from(
     horizon: Instant,
 ) -> Result<(), LedgerError> {
     let facts = standing(tx, terms, &floors, horizon).await?;
-    let divided = terms.gpus_measured(&facts);
+    let divided = terms.gpus_measured(facts.iter().map(AsRef::as_ref));
     floors.retain(|gpu, _| divided.contains(gpu));
     while !floors.is_empty() {
         let facts = standing(tx, terms, &floors, horizon).await?;
         let measured = with_measured(tx, terms, &facts, &floors).await?;
-        let ledger = measured.attribute_from(&facts, horizon, &floors);
+        let ledger = measured.attribute_from(facts.iter().map(AsRef::as_ref), horizon, &floors);
         match Spans::compare(tx, &ledger, &floors, horizon).await? {
             Ok(spans) => {
                 post::post(tx, &ledger, &floors, terms.settings, horizon).await?;

@@ -20,10 +20,12 @@ use gpuledger_storage::{Db, Tx, hours, measured_marks, retry, unread};
 use gpuledger_wire::block::Opener;
 use std::time::Instant;
 
-/// Rows that are held at once, about: at some three KiB each, with the minutes of a unit or owner, this is 70 MiB.
-const MOST_ROWS: usize = 24_000;
+/// Rows that are held at once, about: at some three KiB each, with the minutes of a unit or owner, this is 50 MiB.
+const MOST_ROWS: usize = 16_000;
 /// Blocks read at once.
-const PAGE: i64 = 16;
+const PAGE: i64 = 32;
+/// Folds that go on at once, each over its part of the blocks.
+const FOLDS: usize = 2;
 
 /// Packs all that waits, however young its hour is.
 ///
@@ -56,7 +58,11 @@ pub(crate) async fn begin(db: &Db) -> Result<(), LedgerError> {
 ///
 /// # Errors
 /// As [`everything`].
-pub(crate) async fn due(db: &Db, schedule: &mut Schedule, clock: gpuledger_domain::time::Instant) -> Result<(), LedgerError> {
+pub(crate) async fn due(
+    db: &Db,
+    schedule: &mut Schedule,
+    clock: gpuledger_domain::time::Instant,
+) -> Result<(), LedgerError> {
     let mut tx = db.snapshot().await?;
     let (waiting, newest_end_us) = (waiting(&mut tx).await?, newest_end(&mut tx).await?);
     drop(tx);
@@ -77,21 +83,22 @@ async fn hour(db: &Db, hour_us: i64) -> Result<(), LedgerError> {
 async fn chunk(db: &Db, hour_us: i64, most_rows: usize) -> Result<bool, LedgerError> {
     let mut tx = db.begin().await?;
     lock_packing(&mut tx).await?;
-    let mut fold = Fold::new(most_rows);
+    let mut folds: Vec<Fold> = (0..FOLDS).map(|_| Fold::new(most_rows / FOLDS)).collect();
     let mut numbers = Vec::new();
     let mut after: Option<(String, i64)> = None;
     loop {
         let place = after.as_ref().map(|(node, number)| (node.as_str(), *number));
         let mut page = to_pack(&mut tx, hour_us, place, PAGE).await?;
-        page.retain(|block| fold.until().is_none_or(|until| block.next_node.as_deref() < Some(until)));
+        let until = folds.iter().filter_map(Fold::until).min();
+        page.retain(|block| until.is_none_or(|until| block.next_node.as_deref() < Some(until)));
         let Some(last) = page.last() else { break };
         after = last.next_node.clone().map(|node| (node, last.number));
         numbers.extend(page.iter().map(|block| block.number));
-        fold = folded(fold, page).await?;
+        folds = folded(folds, page).await?;
     }
-    if numbers.is_empty() {
+    let Some(fold) = folds.into_iter().reduce(Fold::join).filter(|_| !numbers.is_empty()) else {
         return Ok(false);
-    }
+    };
     let until = fold.until().map(str::to_owned);
     write(&mut tx, fold).await?;
     mark_packed(&mut tx, hour_us, &numbers, until.as_deref()).await?;
@@ -100,18 +107,32 @@ async fn chunk(db: &Db, hour_us: i64, most_rows: usize) -> Result<bool, LedgerEr
     Ok(until.is_some())
 }
 
-/// Adds a page of blocks, on a thread of its own: it takes a while, and others wait for this one.
-async fn folded(mut fold: Fold, page: Vec<Block>) -> Result<Fold, LedgerError> {
-    let folding = tokio::task::spawn_blocking(move || {
-        let mut opener = Opener::new().map_err(|why| LedgerError::Block(why.to_string()))?;
-        for block in &page {
-            add(&mut fold, &mut opener, block).map_err(|why| {
-                LedgerError::Block(format!("block {} of hour {}: {why}", block.number, block.hour_us))
-            })?;
-        }
-        Ok(fold)
-    });
-    folding.await.map_err(|why| LedgerError::Block(why.to_string()))?
+/// Adds a page of blocks, each fold its part, on threads of their own.
+async fn folded(folds: Vec<Fold>, page: Vec<Block>) -> Result<Vec<Fold>, LedgerError> {
+    let mut parts: Vec<Vec<Block>> = folds.iter().map(|_| Vec::new()).collect();
+    for (block, place) in page.into_iter().zip((0..parts.len()).cycle()) {
+        parts[place].push(block);
+    }
+    let folding: Vec<_> = folds
+        .into_iter()
+        .zip(parts)
+        .map(|(fold, part)| tokio::task::spawn_blocking(move || fold_all(fold, &part)))
+        .collect();
+    let mut folded = Vec::with_capacity(folding.len());
+    for one in folding {
+        folded.push(one.await.map_err(|why| LedgerError::Block(why.to_string()))??);
+    }
+    Ok(folded)
+}
+
+fn fold_all(mut fold: Fold, blocks: &[Block]) -> Result<Fold, LedgerError> {
+    let mut opener = Opener::new().map_err(|why| LedgerError::Block(why.to_string()))?;
+    for block in blocks {
+        add(&mut fold, &mut opener, block).map_err(|why| {
+            LedgerError::Block(format!("block {} of hour {}: {why}", block.number, block.hour_us))
+        })?;
+    }
+    Ok(fold)
 }
 
 fn add(fold: &mut Fold, opener: &mut Opener, block: &Block) -> Result<(), String> {
@@ -133,7 +154,8 @@ async fn write(tx: &mut Tx, mut fold: Fold) -> Result<(), LedgerError> {
         let stood = hours::load_nodes(tx, hour_us, &names).await?;
         let rows = rows_with(hour_us, nodes, &stood);
         hours::replace_nodes(tx, hour_us, &names, &rows, !stood.is_empty()).await?;
-        let gpus: Vec<&str> = rows.iter().map(|row| row.key.gpu.as_str()).collect();
+        let mut gpus: Vec<&str> = rows.iter().map(|row| row.key.gpu.as_str()).collect();
+        gpus.dedup();
         measured_marks::mark(tx, &gpus, hour_us).await?;
     }
     Ok(())

@@ -33,7 +33,7 @@ const SETTLE_LONGEST: Duration = Duration::from_secs(30);
 /// Settling holds every lock, so it rests so many times as long as it took: batches get the rest of the time.
 const SETTLE_REST: u32 = 4;
 /// How often it is looked whether an hour of telemetry is to be packed.
-const PACK_EVERY: Duration = Duration::from_secs(1);
+const PACK_EVERY: Duration = Duration::from_millis(500);
 /// How often partitions are made ahead, telemetry that is due is archived, and old telemetry is let go.
 const KEEP_EVERY: Duration = Duration::from_secs(300);
 /// How often the horizon follows the clock.

@@ -15,6 +15,7 @@ use gpuledger_domain::time::Instant;
 use gpuledger_storage::hours::Filter;
 use gpuledger_storage::{Tx, reach};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Form of the read models. Another one in the database means that all is derived anew before anything else is posted.
 pub(crate) const DERIVED: i32 = 1;
@@ -35,13 +36,13 @@ impl Settlement {
             let scope = gather(tx, terms, &news).await?;
             let (facts, lowered) =
                 (u64::try_from(scope.effort.facts).unwrap_or(u64::MAX), u64::from(scope.effort.lowered));
-            tracing::debug!(facts, lowered, gpus = scope.floors.len(), "gathered what is new");
+            tracing::debug!(facts, lowered, changes = ?scope.changes, news = ?news, "gathered what is new");
             let mut floors = scope.floors.clone();
             for (gpu, from) in &news.gpus {
                 floors.entry(gpu.clone()).and_modify(|floor| *floor = floor_before(*from).min(*floor));
             }
             let terms = with_measured(tx, terms, &scope.facts, &floors).await?;
-            let ledger = terms.attribute_from(&scope.facts, news.now, &floors);
+            let ledger = terms.attribute_from(scope.facts.iter().map(AsRef::as_ref), news.now, &floors);
             match models::Spans::compare(tx, &ledger, &floors, news.now).await? {
                 Ok(spans) => return Ok(Self { scope, ledger, spans, posted_from: floors }),
                 Err(Mismatch { lower }) => lower_to(&mut news.gpus, lower),
@@ -79,10 +80,11 @@ impl Settlement {
 pub(crate) async fn with_measured(
     tx: &mut Tx,
     terms: &Terms,
-    facts: &[Fact],
+    facts: &[Arc<Fact>],
     floors: &BTreeMap<GpuId, Instant>,
 ) -> Result<Terms, LedgerError> {
-    let gpus: Vec<String> = terms.gpus_measured(facts).iter().map(ToString::to_string).collect();
+    let gpus: Vec<String> =
+        terms.gpus_measured(facts.iter().map(AsRef::as_ref)).iter().map(ToString::to_string).collect();
     let Some(from) = floors.values().min().filter(|_| !gpus.is_empty()) else { return Ok(terms.clone()) };
     let filter = Filter { gpus: Some(&gpus), from_us: from.as_micros(), to_us: i64::MAX };
     Ok(Terms { measured: measured::load(tx, &filter).await?, ..terms.clone() })

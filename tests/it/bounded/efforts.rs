@@ -53,7 +53,11 @@ impl Visit for &Counts {
         }
     }
 
-    fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if std::env::var_os("STORY").is_some() {
+            println!("  {field}: {value:?}");
+        }
+    }
 }
 
 impl Subscriber for Efforts {

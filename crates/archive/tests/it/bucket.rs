@@ -36,8 +36,7 @@ async fn a_bucket_is_an_archive_as_a_folder_is() -> Result<()> {
     let secret = folder.path().join("secret");
     std::fs::write(&secret, "very secret\n")?;
     let archive = Archive::open(&settings(&endpoint, secret))?;
-    let (first, second) =
-        (put(&archive, HOUR, 1).await?, put(&archive, HOUR.plus(HOUR_US), 2).await?);
+    let (first, second) = (put(&archive, HOUR, 1).await?, put(&archive, HOUR.plus(HOUR_US), 2).await?);
     assert_eq!(put(&archive, HOUR, 1).await?, first, "written again");
     let all = archive.list(Kind::Windows, Instant::MIN, Instant::MAX).await?;
     assert_eq!(all, [first.clone(), second.clone()]);

@@ -9,6 +9,7 @@ use gpuledger_domain::ids::GpuId;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::reach::{OPEN, ReachRow};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 impl Reading<'_> {
     /// Subjects that a fact may change: what it names, and what a snapshot may end.
@@ -179,7 +180,7 @@ impl Scrubs {
 }
 
 /// Rows of all allocations and scrubs, from all facts.
-pub fn reach_of_all(facts: &[Fact], now: Instant) -> Vec<ReachRow> {
+pub fn reach_of_all(facts: &[Arc<Fact>], now: Instant) -> Vec<ReachRow> {
     let (mut places, mut scrubs) = (Places::default(), Scrubs::default());
     let mut listed: BTreeMap<&str, Instant> = BTreeMap::new();
     for fact in facts {

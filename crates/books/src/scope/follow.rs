@@ -9,6 +9,7 @@ use gpuledger_domain::time::Instant;
 use gpuledger_storage::index::{self, Asked};
 use gpuledger_wire::scrub_subject;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Inventories read at once on the way back to one that names a MIG instance.
 const BACK_AT_ONCE: i64 = 64;
@@ -99,7 +100,7 @@ impl Reading<'_> {
                 index::latest_before(self.connection, &subject, until.as_micros(), BACK_AT_ONCE).await?;
             let Some(earliest) = found.iter().map(|entry| entry.at_us).min() else { return Ok(()) };
             self.fetch_inventories(&found).await?;
-            let lists = |fact: &Fact| match &fact.body {
+            let lists = |fact: &Arc<Fact>| match &fact.body {
                 FactBody::Inventory(inventory) => inventory
                     .gpus
                     .iter()

@@ -9,12 +9,14 @@ use super::{Known, News};
 use crate::Terms;
 use crate::error::BooksError;
 use crate::facts::{decode, proof};
+use crate::known::KnownFacts;
 use gpuledger_domain::fact::{Fact, FactBody, Settings};
 use gpuledger_domain::ids::{GpuId, NodeId, Source};
 use gpuledger_domain::time::{CELL_US, Instant};
 use gpuledger_storage::index::{self, Asked, Entry};
-use gpuledger_storage::{PgConnection, alive, reach};
+use gpuledger_storage::{PgConnection, Tx, alive, reach};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// All kinds of facts that name an allocation by its id.
 pub(super) const OF_ALLOCATIONS: &str = "gprta";
@@ -22,18 +24,19 @@ pub(super) const OF_ALLOCATIONS: &str = "gprta";
 /// Facts read so far.
 pub(super) struct Reading<'c> {
     pub(super) connection: &'c mut PgConnection,
+    known: Arc<KnownFacts>,
     patience_us: i64,
     now: Instant,
-    pub(super) read: BTreeMap<i64, Fact>,
+    pub(super) read: BTreeMap<i64, Arc<Fact>>,
     pub(super) places: Places,
     /// Snapshots with those allocations only that were read.
-    pub(super) narrowed: BTreeMap<i64, Fact>,
+    pub(super) narrowed: BTreeMap<i64, Arc<Fact>>,
     /// Open allocations of sources of new snapshots.
     pub(super) open_of: BTreeMap<Source, Vec<String>>,
     /// From when on snapshots were read.
     pub(super) snapshots_from: Option<Instant>,
     contents: BTreeMap<Vec<u8>, FactBody>,
-    alive: BTreeMap<NodeId, Vec<Fact>>,
+    alive: BTreeMap<NodeId, Vec<Arc<Fact>>>,
     /// What was asked for, by what and whom, from when on.
     asked: BTreeMap<(&'static str, String), i64>,
     asked_once: BTreeSet<(&'static str, String, i64)>,
@@ -43,9 +46,10 @@ pub(super) struct Reading<'c> {
 }
 
 impl<'c> Reading<'c> {
-    pub(super) fn new(connection: &'c mut PgConnection, settings: Settings, now: Instant) -> Self {
+    pub(super) fn new(tx: &'c mut Tx, settings: Settings, now: Instant) -> Self {
         Self {
-            connection,
+            known: tx.memory().of(),
+            connection: tx,
             patience_us: settings.lease_us.max(settings.observation_gap_us),
             now,
             read: BTreeMap::new(),
@@ -69,11 +73,11 @@ impl<'c> Reading<'c> {
     /// Takes facts that need not be read.
     pub(super) fn take(&mut self, facts: &BTreeMap<i64, Fact>) {
         for (seq, fact) in facts {
-            self.add(*seq, fact.clone());
+            self.add(*seq, Arc::new(fact.clone()));
         }
     }
 
-    fn add(&mut self, seq: i64, fact: Fact) {
+    fn add(&mut self, seq: i64, fact: Arc<Fact>) {
         self.places.note(&fact);
         self.read.insert(seq, fact);
     }
@@ -115,7 +119,7 @@ impl<'c> Reading<'c> {
     }
 
     /// All facts, and all subjects that were asked for.
-    pub(super) fn finish(self) -> (Vec<Fact>, BTreeSet<String>) {
+    pub(super) fn finish(self) -> (Vec<Arc<Fact>>, BTreeSet<String>) {
         let Self { read, mut narrowed, alive, asked, .. } = self;
         let stored = read.into_iter().map(|(seq, fact)| narrowed.remove(&seq).unwrap_or(fact));
         let facts = stored.chain(alive.into_values().flatten()).collect();
@@ -284,7 +288,7 @@ impl<'c> Reading<'c> {
                 self.alive.insert(NodeId::new(node), Vec::new());
             }
             for one in &heard {
-                self.alive.entry(NodeId::new(&one.node)).or_default().push(proof(one));
+                self.alive.entry(NodeId::new(&one.node)).or_default().push(Arc::new(proof(one)));
             }
         }
         Ok(())
@@ -321,9 +325,13 @@ impl<'c> Reading<'c> {
 
     pub(super) async fn fetch_seqs(&mut self, mut seqs: BTreeSet<i64>) -> Result<(), BooksError> {
         seqs.retain(|seq| !self.read.contains_key(seq));
+        for (seq, fact) in self.known.take_from(&mut seqs) {
+            self.add(seq, fact);
+        }
         let stored = index::load(self.connection, &seqs.into_iter().collect::<Vec<_>>()).await?;
-        let facts = decode(&stored)?;
+        let facts = decode(&stored)?.into_iter().map(Arc::new);
         for (stored, fact) in stored.iter().zip(facts) {
+            self.known.keep([(stored.seq, &fact)]);
             self.add(stored.seq, fact);
         }
         Ok(())
@@ -331,8 +339,11 @@ impl<'c> Reading<'c> {
 
     /// Reads inventories that are not known yet; of those that say the same only one.
     pub(super) async fn fetch_inventories(&mut self, found: &[Entry]) -> Result<(), BooksError> {
-        let seqs: BTreeSet<i64> =
+        let mut seqs: BTreeSet<i64> =
             found.iter().map(|entry| entry.fact_seq).filter(|seq| !self.read.contains_key(seq)).collect();
+        for (seq, fact) in self.known.take_from(&mut seqs) {
+            self.add(seq, fact);
+        }
         let heads = index::inventory_heads(self.connection, &seqs.into_iter().collect::<Vec<_>>()).await?;
         let mut first: BTreeMap<&[u8], i64> = BTreeMap::new();
         let mut bodies: BTreeSet<i64> = BTreeSet::new();
@@ -353,8 +364,10 @@ impl<'c> Reading<'c> {
         for head in heads.iter().filter(|head| !self.read.contains_key(&head.seq)).collect::<Vec<_>>() {
             let body = head.content.as_ref().and_then(|content| self.contents.get(content)).cloned();
             if let Some(body) = body {
-                let at = Instant::from_micros(head.at_us);
-                self.add(head.seq, Fact { source: Source::new(&head.source), id: head.id.clone(), at, body });
+                let (source, at) = (Source::new(&head.source), Instant::from_micros(head.at_us));
+                let fact = Arc::new(Fact { source, id: head.id.clone(), at, body });
+                self.known.keep([(head.seq, &fact)]);
+                self.add(head.seq, fact);
             }
         }
         Ok(())

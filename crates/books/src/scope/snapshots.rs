@@ -8,6 +8,7 @@ use gpuledger_domain::ids::{AllocationId, NodeId, Source};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::index;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Snapshots read at once on the way back.
 const BACK_AT_ONCE: i64 = 16;
@@ -100,7 +101,10 @@ impl Reading<'_> {
                 let read = |id: &&AllocationId| self.places.allocations.contains_key(id.as_str());
                 let allocations = allocations.iter().filter(read).cloned().collect();
                 let body = FactBody::Snapshot { nodes: nodes.clone(), allocations };
-                narrowed.insert(*seq, Fact { body, ..fact.clone() });
+                narrowed.insert(
+                    *seq,
+                    Arc::new(Fact { source: fact.source.clone(), id: fact.id.clone(), at: fact.at, body }),
+                );
             }
         }
         self.narrowed = narrowed;

@@ -1,6 +1,7 @@
 //! What the rules find for the facts of one case, and whether it is what the case says.
 
 use super::compare;
+use gpuledger_cases::{BalanceRow, Case, Expect, FindingRow, PoolLine, UsageRow};
 use gpuledger_domain::attribution::{Attribution, Context, attribute};
 use gpuledger_domain::fact::{Account, Fact, Posting, Settings};
 use gpuledger_domain::finding::Finding;
@@ -13,7 +14,6 @@ use gpuledger_domain::share::Share;
 use gpuledger_domain::sku::SkuBook;
 use gpuledger_domain::time::{CELL_US, HOUR_US, Instant, Window};
 use gpuledger_painter::{Painting, Rules, paint};
-use gpuledger_cases::{BalanceRow, Case, Expect, FindingRow, PoolLine, UsageRow};
 use gpuledger_wire::geometry::geometry;
 use std::collections::BTreeMap;
 

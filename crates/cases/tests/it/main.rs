@@ -7,8 +7,8 @@ mod compare;
 mod ledger;
 mod sources;
 
-use gpuledger_domain::fact::Fact;
 use gpuledger_cases::{Case, Said, read_all};
+use gpuledger_domain::fact::Fact;
 use std::collections::BTreeMap;
 use std::io::Write;
 

@@ -3,7 +3,7 @@
 use crate::database::{Database, refusal};
 use crate::journals::{HOUR, revision};
 use anyhow::Result;
-use gpuledger_storage::facts::{NewFact, insert_facts};
+use gpuledger_storage::facts::{Indexed, NewFact, NewInventory, insert_facts};
 use gpuledger_storage::parked::{Decision, NewParked};
 use gpuledger_storage::{closes, journals, objects, parked};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
@@ -13,6 +13,7 @@ const TABLES: &[(&str, &str)] = &[
     ("identity", "digest"),
     ("fact", "body"),
     ("fact_subject", "subject"),
+    ("inventory_content", "content"),
     ("audit_pending", "body"),
     ("parked", "reason"),
     ("parked_decision", "reason"),
@@ -36,6 +37,14 @@ async fn filled() -> Result<Database> {
         digest: [1; 32],
         body: b"{}".to_vec(),
         subjects: vec!["gpu:g".to_owned()],
+        indexed: Indexed {
+            inventory: Some(NewInventory {
+                content: [2; 32],
+                node: "n".to_owned(),
+                gpus: vec!["g".to_owned()],
+            }),
+            ..Indexed::default()
+        },
     };
     insert_facts(&mut tx, &[fact]).await?;
     let event = NewParked {

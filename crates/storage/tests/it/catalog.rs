@@ -92,7 +92,7 @@ async fn every_partition_has_the_guards_of_its_parent_always_on() -> Result<()> 
         FROM pg_class c
         CROSS JOIN (VALUES ('append_only'), ('append_only_row'), ('check_journals')) AS wanted (name)
         WHERE c.relnamespace = 'public'::REGNAMESPACE AND c.relkind IN ('r', 'p')
-          AND (c.relname IN ('fact', 'fact_subject', 'audit_pending', 'parked', 'parked_decision', 'journal', 'object', 'period_close')
+          AND (c.relname IN ('fact', 'fact_subject', 'inventory_content', 'audit_pending', 'parked', 'parked_decision', 'journal', 'object', 'period_close')
                OR c.relname LIKE 'entry%' OR c.relname LIKE 'identity%')
           AND (wanted.name <> 'check_journals' OR c.relname LIKE 'entry%')
           AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgname = wanted.name AND t.tgenabled = 'A')";
@@ -123,7 +123,7 @@ async fn each_role_has_no_more_rights_than_it_needs() -> Result<()> {
     assert_eq!(names(&database, of_api).await?, wanted);
     let of_writer = "SELECT table_name || ' ' || privilege_type FROM information_schema.role_table_grants
         WHERE grantee = 'gpuledger_writer' AND privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER')
-          AND (table_name IN ('fact', 'fact_subject', 'audit_pending', 'parked', 'parked_decision', 'journal', 'object', 'period_close')
+          AND (table_name IN ('fact', 'fact_subject', 'inventory_content', 'audit_pending', 'parked', 'parked_decision', 'journal', 'object', 'period_close')
                OR table_name LIKE 'entry%' OR table_name LIKE 'identity%')";
     assert_eq!(names(&database, of_writer).await?, [""; 0]);
     let owned = "SELECT relname::TEXT FROM pg_class WHERE relowner IN ('gpuledger_writer'::REGROLE, 'gpuledger_api'::REGROLE)";

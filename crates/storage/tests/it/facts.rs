@@ -3,8 +3,10 @@
 use crate::database::Database;
 use anyhow::Result;
 use gpuledger_storage::facts::{
-    Inserted, NewFact, digest_all, identities, insert_facts, load_all, load_by_subjects, load_page, subjects,
+    Indexed, Inserted, NewFact, digest_all, identities, insert_facts, load_all, load_by_subjects, load_page,
+    subjects,
 };
+use gpuledger_storage::index::kind;
 
 fn fact(id: &str, content: u8) -> NewFact {
     NewFact {
@@ -17,6 +19,7 @@ fn fact(id: &str, content: u8) -> NewFact {
         digest: [content; 32],
         body: format!("{{\"id\":\"{id}\",\"content\":{content}}}").into_bytes(),
         subjects: vec![format!("alloc:{id}"), "gpu:g".to_owned(), "gpu:g".to_owned()],
+        indexed: Indexed { kind: kind::RELEASE, at_us: 5, inventory: None },
     }
 }
 

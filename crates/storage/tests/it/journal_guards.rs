@@ -154,9 +154,7 @@ async fn what_does_not_tile_the_capacity() -> Result<()> {
     };
     let parts = "the parts of a unit do not add up to its time";
     let cases = [
-        first("too few compute slices", "come to 6 compute slices", |j| {
-            j.entries[2].compute_slices = 2
-        }),
+        first("too few compute slices", "come to 6 compute slices", |j| j.entries[2].compute_slices = 2),
         first("another capacity in compute", "its capacity is 6,", |j| j.compute_slices = 6),
         first("another capacity in memory", "its capacity is 7, 7 and 127", |j| j.memory_slices = 7),
         first("a hole in time", "come to 0 compute slices and 0 memory slices", |j| j.entries.truncate(3)),
@@ -165,9 +163,7 @@ async fn what_does_not_tile_the_capacity() -> Result<()> {
             j.capacity = vec![(START, START + HOUR / 2)]
         }),
         first("an overlap in time", "come to 14 compute slices", stretch),
-        first("an overlap in memory", "and 9 memory slices", |j| {
-            j.entries[2].memory_mask = 0xf8
-        }),
+        first("an overlap in memory", "and 9 memory slices", |j| j.entries[2].memory_mask = 0xf8),
         first("a unit posted twice", parts, twice),
         first("a lost microsecond", parts, |j| j.entries[0].part_us -= 1),
     ];

@@ -3,8 +3,9 @@
 use crate::database::{Database, refusal};
 use anyhow::Result;
 use gpuledger_storage::inbox::{Listener, NewItem, Speaker, put, take};
-use gpuledger_storage::touched;
+use gpuledger_storage::{alive, touched};
 use sqlx::{Connection, Executor};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 fn item(text: &str) -> NewItem {
@@ -69,16 +70,35 @@ async fn putting_wakes_the_listener() -> Result<()> {
     database.drop().await
 }
 
+fn marks(marks: &[(&str, i64)]) -> BTreeMap<String, i64> {
+    marks.iter().map(|(node, from_us)| ((*node).to_owned(), *from_us)).collect()
+}
+
 #[tokio::test]
-async fn a_marked_node_is_taken_once() -> Result<()> {
+async fn a_marked_node_is_taken_once_from_the_earliest_instant() -> Result<()> {
     let database = Database::new().await?;
     let mut tx = database.writer.begin().await?;
-    touched::mark(&mut tx, &["n2".to_owned(), "n1".to_owned()]).await?;
-    touched::mark(&mut tx, &["n1".to_owned()]).await?;
-    let mut taken = touched::take(&mut tx).await?;
-    taken.sort();
-    assert_eq!(taken, ["n1", "n2"]);
-    assert_eq!(touched::take(&mut tx).await?, [""; 0]);
+    touched::mark_from(&mut tx, &marks(&[("n2", 5), ("n1", 7)])).await?;
+    touched::mark_from(&mut tx, &marks(&[("n1", 3)])).await?;
+    touched::mark_from(&mut tx, &marks(&[("n1", 9)])).await?;
+    assert_eq!(touched::take(&mut tx).await?, marks(&[("n1", 3), ("n2", 5)]));
+    assert_eq!(touched::take(&mut tx).await?, marks(&[]));
+    drop(tx);
+    database.drop().await
+}
+
+#[tokio::test]
+async fn a_mark_stays_for_what_the_horizon_has_not_reached() -> Result<()> {
+    const HOUR: i64 = 3_600_000_000;
+    let database = Database::new().await?;
+    let mut tx = database.writer.begin().await?;
+    let heard = [("past", HOUR), ("both", HOUR), ("both", 3 * HOUR)];
+    alive::merge(&mut tx, &alive::runs(heard)).await?;
+    touched::mark_from(&mut tx, &marks(&[("past", HOUR), ("both", HOUR), ("later", 3 * HOUR)])).await?;
+    assert!(touched::any(&mut tx, 2 * HOUR).await?);
+    assert_eq!(touched::take_until(&mut tx, 2 * HOUR).await?, marks(&[("past", HOUR), ("both", HOUR)]));
+    assert!(!touched::any(&mut tx, 2 * HOUR).await?, "what stays is not looked at before the horizon moves");
+    assert_eq!(touched::take(&mut tx).await?, marks(&[("both", 2 * HOUR + 1), ("later", 3 * HOUR)]));
     drop(tx);
     database.drop().await
 }

@@ -8,17 +8,6 @@ const SHORT: usize = crate::text::MAX_NAME;
 /// Years 1 to 9999, as event times are bounded.
 const YEARS_US: std::ops::RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 
-/// A value as it is written.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Value<'a> {
-    /// A varint.
-    Number(u64),
-    /// Eight bytes, lowest first.
-    Fixed(u64),
-    /// Text, or a message.
-    Bytes(&'a [u8]),
-}
-
 /// What is left of a message. Each method is none where the bytes are not as our writer puts them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a> {
@@ -34,36 +23,18 @@ impl<'a> Fields<'a> {
         self.rest.is_empty()
     }
 
-    /// The next field, whichever it is; the inner none: there is none.
-    pub(super) fn next(&mut self) -> Option<Option<(u64, Value<'a>)>> {
-        if self.rest.is_empty() {
-            return Some(None);
-        }
-        let tag = self.varint()?;
-        let value = match tag & 7 {
-            0 => Value::Number(self.varint()?),
-            1 => {
-                let (bytes, rest) = self.rest.split_first_chunk::<8>()?;
-                self.rest = rest;
-                Value::Fixed(u64::from_le_bytes(*bytes))
-            }
-            2 => {
-                let length = usize::try_from(self.varint()?).ok()?;
-                let (bytes, rest) = self.rest.split_at_checked(length)?;
-                self.rest = rest;
-                Value::Bytes(bytes)
-            }
-            _ => return None,
-        };
-        Some(Some((tag >> 3, value)))
+    /// What is left.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
     }
 
     /// Bytes of a field that must come now.
     pub(super) fn bytes(&mut self, number: u8) -> Option<&'a [u8]> {
-        match self.next()?? {
-            (found, Value::Bytes(bytes)) if found == u64::from(number) => Some(bytes),
-            _ => None,
-        }
+        self.begin(number, 2)?;
+        let length = usize::try_from(self.varint()?).ok()?;
+        let (bytes, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(bytes)
     }
 
     /// Bytes of a field that may come now; the inner none: another one does, or none.
@@ -76,10 +47,8 @@ impl<'a> Fields<'a> {
         if !self.comes(number, 0) {
             return Some(None);
         }
-        match self.next()?? {
-            (_, Value::Number(value)) => Some(Some(value)),
-            _ => None,
-        }
+        self.begin(number, 0)?;
+        self.varint().map(Some)
     }
 
     /// A number, which is not written where it is zero.
@@ -99,10 +68,17 @@ impl<'a> Fields<'a> {
         if !self.comes(number, 1) {
             return Some(0);
         }
-        match self.next()?? {
-            (_, Value::Fixed(value)) => Some(value),
-            _ => None,
-        }
+        self.begin(number, 1)?;
+        let (bytes, rest) = self.rest.split_first_chunk::<8>()?;
+        self.rest = rest;
+        Some(u64::from_le_bytes(*bytes))
+    }
+
+    /// Passes the tag of a field that must come now.
+    fn begin(&mut self, number: u8, kind: u8) -> Option<()> {
+        let (tag, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        (*tag == (number << 3 | kind)).then_some(())
     }
 
     /// Field numbers of telemetry are below 16, so a tag is one byte.

@@ -112,9 +112,12 @@ impl fmt::Display for Owner<'_> {
     }
 }
 
-/// Lists that are filled anew for each reading.
+/// What the reading before had: the next one mostly is of the same GPU and was taken in the same way, and what has the same bytes says the same.
 #[derive(Default)]
 pub(super) struct Scratch<'a> {
+    gpu: &'a str,
+    /// The bytes of both lists.
+    told: &'a [u8],
     quality: Vec<(&'a str, &'a str)>,
     coverage: Vec<(&'a str, u64)>,
 }
@@ -126,7 +129,7 @@ pub(super) fn unit<'a>(
     each: impl FnOnce(&Reading<'a, '_>),
 ) -> Option<()> {
     let mut fields = Fields::new(bytes);
-    let gpu = name(fields.bytes(1)?)?;
+    let gpu = scratch.gpu(fields.bytes(1)?)?;
     let placement = placement(&mut fields, 2)?;
     let sm_active_us = count_or_none(&mut fields, 3)?;
     let memory_byte_us = wide_or_none(&mut fields, 4)?;
@@ -134,7 +137,7 @@ pub(super) fn unit<'a>(
     let energy_mj = count_or_none(&mut fields, 6)?;
     let covered_us = covered(fields.number_or_zero(7)?, length_us)?;
     scratch.read(&mut fields, (8, 9), length_us)?;
-    let Scratch { quality, coverage } = scratch;
+    let Scratch { quality, coverage, .. } = scratch;
     each(&Reading {
         gpu,
         placement,
@@ -157,7 +160,7 @@ pub(super) fn process<'a>(
     each: impl FnOnce(&Reading<'a, '_>),
 ) -> Option<()> {
     let mut fields = Fields::new(bytes);
-    let gpu = name(fields.bytes(1)?)?;
+    let gpu = scratch.gpu(fields.bytes(1)?)?;
     let placement = placement(&mut fields, 2)?;
     let process = Process {
         pid: count(fields.number_or_zero(3)?)?,
@@ -170,7 +173,7 @@ pub(super) fn process<'a>(
     let memory_byte_us = wide_or_none(&mut fields, 9)?;
     let covered_us = covered(fields.number_or_zero(10)?, length_us)?;
     scratch.read(&mut fields, (11, 12), length_us)?;
-    let Scratch { quality, coverage } = scratch;
+    let Scratch { quality, coverage, .. } = scratch;
     each(&Reading {
         gpu,
         placement,
@@ -187,8 +190,30 @@ pub(super) fn process<'a>(
 }
 
 impl<'a> Scratch<'a> {
-    /// Both maps, to the end of the message; no reading stands twice in one.
-    fn read(&mut self, fields: &mut Fields<'a>, (quality, coverage): (u8, u8), length_us: i64) -> Option<()> {
+    fn gpu(&mut self, bytes: &'a [u8]) -> Option<&'a str> {
+        if self.gpu.as_bytes() != bytes || bytes.is_empty() {
+            self.gpu = name(bytes)?;
+        }
+        Some(self.gpu)
+    }
+
+    /// Both maps, to the end of the message; no reading stands twice in one. All readings of a window have its length.
+    fn read(&mut self, fields: &mut Fields<'a>, maps: (u8, u8), length_us: i64) -> Option<()> {
+        let told = fields.rest();
+        if told != self.told {
+            self.read_anew(fields, maps, length_us)?;
+            self.told = told;
+        }
+        Some(())
+    }
+
+    fn read_anew(
+        &mut self,
+        fields: &mut Fields<'a>,
+        (quality, coverage): (u8, u8),
+        length_us: i64,
+    ) -> Option<()> {
+        self.told = &[];
         self.quality.clear();
         self.coverage.clear();
         while let Some(entry) = fields.bytes_or_none(quality)? {

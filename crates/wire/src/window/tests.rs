@@ -11,7 +11,17 @@ fn event() -> Event {
     let text = include_str!("../../../../schemas/examples.ndjson");
     let windows = text.lines().map(|line| decode_structured(line.as_bytes()).unwrap());
     let mut windows = windows.filter(|event| matches!(event.data, EventData::TelemetryWindow(_)));
-    windows.next().expect("an example of a window")
+    let mut event = windows.next().expect("an example of a window");
+    // Some rows like the one before, and some not.
+    for list in ["units", "processes"] {
+        let rows = event.raw_data[list].as_array_mut().expect("a list");
+        let (same, mut other, mut bare) = (rows[0].clone(), rows[0].clone(), rows[0].clone());
+        other["quality"]["sm_active_us"] = "unavailable(lost)".into();
+        bare["gpu"] = "GPU-other".into();
+        bare["quality"] = serde_json::json!({});
+        rows.extend([same.clone(), other, same, bare]);
+    }
+    decode_structured(&event.canonical_bytes()).unwrap()
 }
 
 fn typed(event: &Event) -> &TelemetryWindow {

@@ -7,13 +7,13 @@ use crate::clock::now;
 use crate::outcome::{OutOfReach, Outcome, Usage};
 use crate::settings::Settings;
 use crate::table;
-use crate::text::{say, say_err};
 use anyhow::Result;
 use gpuledger_ledger::LedgerError;
 use gpuledger_ledger::offsets::{Checked, check, rewind};
 use gpuledger_ledger::parking::Decider;
 use gpuledger_messaging::{KafkaSettings, MessagingError, OffsetCheck, manifest};
 use gpuledger_storage::Db;
+use gpuledger_telemetry::terminal::{say, say_err};
 use serde_json::{Value, json};
 
 /// Faults that an error spells out; the command shows all.

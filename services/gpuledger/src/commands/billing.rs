@@ -5,13 +5,13 @@ use crate::cli::{Format, Invoice, Period as PeriodCommand, Which as WhichArgs};
 use crate::clock::now;
 use crate::outcome::{Outcome, Usage};
 use crate::settings::Settings;
-use crate::text::{say, say_err};
 use anyhow::Result;
 use gpuledger_billing::document::Document;
 use gpuledger_billing::render::{csv, html, json, list_json, list_table, table};
 use gpuledger_billing::{CloseReport, Issue, Which, close_period, discard, explain, issue, list, show};
 use gpuledger_domain::ids::TenantId;
 use gpuledger_domain::rating::Period;
+use gpuledger_telemetry::terminal::{say, say_err};
 
 /// Closes a period.
 pub(crate) async fn period(settings: &Settings, what: PeriodCommand) -> Result<Outcome> {

@@ -3,7 +3,6 @@
 use super::writer;
 use crate::outcome::Outcome;
 use crate::settings::Settings;
-use crate::text::say;
 use anyhow::Result;
 use gpuledger_archive::windows::WindowReader;
 use gpuledger_archive::{Archive, FileKey, Kind};
@@ -11,6 +10,7 @@ use gpuledger_books::facts::event_of;
 use gpuledger_domain::time::Instant;
 use gpuledger_ledger::archive::staged;
 use gpuledger_storage::{Tx, archive, blocks, facts};
+use gpuledger_telemetry::terminal::say;
 use gpuledger_wire::block::{Opener, Staged};
 use gpuledger_wire::{Event, EventData};
 

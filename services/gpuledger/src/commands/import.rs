@@ -3,11 +3,11 @@
 use crate::cli::ImportArgs;
 use crate::outcome::{Outcome, Usage};
 use crate::progress::Progress;
-use crate::text::say_err;
 use anyhow::{Context, Result};
 use gpuledger_import::{
     ImportError, Options, Report, SkuRule, TenantRule, azure_llm, nvidia_smi, openb, sacct,
 };
+use gpuledger_telemetry::terminal::say_err;
 use gpuledger_wire::objects::{Mapping, Matcher, Object, Sku, parse_documents};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};

@@ -4,9 +4,9 @@ use super::writer;
 use crate::clock::now;
 use crate::outcome::Outcome;
 use crate::settings::Settings;
-use crate::text::say;
 use anyhow::Result;
 use gpuledger_ledger::archive::{maintain, make_ahead};
+use gpuledger_telemetry::terminal::say;
 
 /// Runs one round and says what it did.
 pub(crate) async fn run(settings: &Settings) -> Result<Outcome> {

@@ -4,12 +4,12 @@ use super::writer;
 use crate::clock::now;
 use crate::outcome::{Outcome, Usage};
 use crate::settings::Settings;
-use crate::text::{say, say_err};
 use anyhow::{Context, Result};
 use gpuledger_billing::catalogue::Catalogue;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::objects::{NewObject, ObjectVersion, apply as store, latest};
 use gpuledger_storage::{Db, Role, audit, closes, connect};
+use gpuledger_telemetry::terminal::{say, say_err};
 use gpuledger_wire::objects::{Object, parse_documents};
 use std::path::PathBuf;
 

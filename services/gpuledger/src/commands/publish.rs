@@ -4,11 +4,11 @@ use super::events::open;
 use crate::outcome::{OutOfReach, Outcome, Usage};
 use crate::progress::Progress;
 use crate::settings::Settings;
-use crate::text::say_err;
 use anyhow::Result;
 use gpuledger_messaging::{
     KafkaSettings, MessagingError, Producer, ProducerSettings, Record, ensure_topics, manifest,
 };
+use gpuledger_telemetry::terminal::say_err;
 use gpuledger_wire::{Event, decode_structured, encode_binary};
 use std::io::BufRead;
 use std::path::PathBuf;

@@ -6,25 +6,28 @@ use crate::findings::found;
 use crate::outcome::{Outcome, Usage};
 use crate::settings::Settings;
 use crate::table;
-use crate::text::{say, say_err};
 use anyhow::Result;
-use gpuledger_books::Books;
+use chrono_tz::Tz;
 use gpuledger_books::usage::measure;
 use gpuledger_books::usage_json::{QUANTITIES, usage_json};
+use gpuledger_books::{Books, objects, standing};
 use gpuledger_domain::finding::Finding;
+use gpuledger_domain::ids::TenantId;
 use gpuledger_domain::report::{GroupKey, Report, ReportContext, UsageRow, Weight};
 use gpuledger_domain::share::Share;
 use gpuledger_domain::time::{Instant, Window};
-use gpuledger_domain::usage::UsageSpan;
+use gpuledger_domain::usage::{AllocationView, UsageSpan};
 use gpuledger_ledger::balance::{BalanceRow, balance as fleet_balance};
+use gpuledger_ledger::horizon::settled;
 use gpuledger_ledger::verify::verify as verify_ledger;
+use gpuledger_storage::spans::SpanFilter;
+use gpuledger_storage::{Tx, state};
+use gpuledger_telemetry::terminal::{say, say_err};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Loads the books and the horizon to look from.
-async fn books_at(
-    settings: &Settings,
-    as_of: Option<Instant>,
-) -> Result<(Books, Instant, gpuledger_storage::Tx)> {
+async fn books_at(settings: &Settings, as_of: Option<Instant>) -> Result<(Books, Instant, Tx)> {
     let db = writer(settings).await?;
     let mut tx = db.snapshot().await?;
     let books = Books::load(&mut tx).await?;
@@ -41,25 +44,55 @@ fn window(from: Instant, to: Instant) -> Result<Window> {
 pub(crate) async fn usage(settings: &Settings, args: UsageArgs) -> Result<Outcome> {
     let window = window(args.from, args.to)?;
     let keys = group_keys(&args.group_by)?;
-    let (books, as_of, mut tx) = books_at(settings, args.as_of).await?;
-    let ledger = books.attribute(as_of);
-    let wanted = |span: &UsageSpan| {
-        args.tenant.as_deref().is_none_or(|tenant| span.tenant.as_str() == tenant)
-            && args
-                .project
-                .as_deref()
-                .is_none_or(|p| span.project.as_ref().is_some_and(|own| own.as_str() == p))
-    };
-    let spans: Vec<UsageSpan> = ledger.spans.iter().filter(|span| wanted(span)).cloned().collect();
     let weight = Weight::parse(&args.weight)
         .ok_or_else(|| Usage(format!("--weight {}: want memory, compute, dominant or sm", args.weight)))?;
-    let allocations = ledger.allocations.iter().map(|view| (view.allocation.as_str(), view)).collect();
-    let context = ReportContext { zones: books.objects.zones(), allocations, weight };
+    let db = writer(settings).await?;
+    let mut tx = db.snapshot().await?;
+    let horizon = state::load(&mut tx).await?.horizon_us.map(Instant::from_micros);
+    let as_of = args.as_of.or(horizon).unwrap_or(Instant::from_micros(0));
+    let labelled = keys.iter().any(|key| matches!(key, GroupKey::Label(_)));
+    let settled = settled(&mut tx).await? == Some(as_of);
+    let (spans, views, zones) = if settled {
+        at_the_horizon(&mut tx, &args, labelled).await?
+    } else {
+        from_facts(&mut tx, &args, as_of).await?
+    };
+    let allocations = views.iter().map(|view| (view.allocation.as_str(), view)).collect();
+    let context = ReportContext { zones, allocations, weight };
     let mut report = Report::new(spans, window, &keys, &context);
     measure(&mut tx, &mut report).await?;
     let rows = report.into_rows();
     print_usage(&args, as_of, &keys, &rows)?;
     Ok(Outcome::Done)
+}
+
+type Found = (Vec<UsageSpan>, Vec<AllocationView>, BTreeMap<TenantId, Tz>);
+
+/// At the ledger's own horizon the read model has the answer.
+async fn at_the_horizon(tx: &mut Tx, args: &UsageArgs, labelled: bool) -> Result<Found> {
+    let filter = SpanFilter {
+        from_us: args.from.as_micros(),
+        to_us: args.to.as_micros(),
+        tenant: args.tenant.as_deref(),
+        project: args.project.as_deref(),
+        allocation: None,
+    };
+    let spans = standing::spans(tx, &filter).await?;
+    let views = if labelled { standing::labelled(tx, &spans).await? } else { Vec::new() };
+    Ok((spans, views, objects::load(tx).await?.zones()))
+}
+
+/// At any other horizon the facts have it.
+async fn from_facts(tx: &mut Tx, args: &UsageArgs, as_of: Instant) -> Result<Found> {
+    let books = Books::load(tx).await?;
+    let ledger = books.attribute(as_of);
+    let is = |wanted: Option<&str>, own: Option<&str>| wanted.is_none() || wanted == own;
+    let wanted = |span: &UsageSpan| {
+        is(args.tenant.as_deref(), Some(span.tenant.as_str()))
+            && is(args.project.as_deref(), span.project.as_ref().map(|project| project.as_str()))
+    };
+    let spans = ledger.spans.into_iter().filter(wanted).collect();
+    Ok((spans, ledger.allocations, books.objects.zones()))
 }
 
 fn group_keys(words: &[String]) -> Result<Vec<GroupKey>> {

@@ -6,7 +6,6 @@ use crate::clock::now;
 use crate::findings::keep_fresh;
 use crate::outcome::{OutOfReach, Outcome, Usage};
 use crate::settings::Settings;
-use crate::text::say;
 use anyhow::{Context, Result};
 use gpuledger_api::token::{SigningKey, VerifyKey, generate_ed25519_pem, write_key_file};
 use gpuledger_api::{ApiSettings, RateLimit, serve as serve_api, serve_admin};
@@ -18,6 +17,7 @@ use gpuledger_telemetry::health::Health;
 use gpuledger_telemetry::logs::{LogFormat, init};
 use gpuledger_telemetry::metrics::Metrics;
 use gpuledger_telemetry::shutdown::Shutdown;
+use gpuledger_telemetry::terminal::say;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -167,7 +167,7 @@ pub(crate) fn read_or_make(path: &Path) -> Result<String> {
     if !path.exists() {
         let pem = generate_ed25519_pem()?;
         write_key_file(path, &pem)?;
-        crate::text::say_err(&format!("made a development key in {}", path.display()));
+        gpuledger_telemetry::terminal::say_err(&format!("made a development key in {}", path.display()));
     }
     Ok(std::fs::read_to_string(path).map_err(|error| Usage(format!("{}: {error}", path.display())))?)
 }

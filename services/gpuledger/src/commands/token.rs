@@ -5,9 +5,9 @@ use crate::cli::TokenArgs;
 use crate::clock::now;
 use crate::outcome::{Outcome, Usage};
 use crate::settings::Settings;
-use crate::text::say;
 use anyhow::Result;
 use gpuledger_api::token::{Claims, Role, SigningKey, mint};
+use gpuledger_telemetry::terminal::say;
 use std::time::Duration;
 
 /// Mints a token with the key of `jwt_key_file`.

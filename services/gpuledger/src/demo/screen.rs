@@ -1,6 +1,6 @@
 //! What the demo looks like: steps with their time, headings, checks. Colour on a terminal only.
 
-use crate::text::say;
+use gpuledger_telemetry::terminal::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

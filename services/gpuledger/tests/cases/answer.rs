@@ -1,7 +1,7 @@
 //! What the program is asked for each section of a case, and whether its answer is what the case says.
 
-use gpuledger_domain::time::{Instant, Window};
 use gpuledger_cases::{BalanceRow, Expect, FindingRow, InvoiceRow, UsageRow};
+use gpuledger_domain::time::{Instant, Window};
 use num_rational::Ratio;
 use serde_json::Value;
 use std::fmt::Debug;
@@ -123,9 +123,9 @@ fn invoice(rows: &[InvoiceRow], document: &Value) -> Result<(), String> {
 
 fn members_are(want: &InvoiceRow, there: &Value) -> bool {
     want.members.iter().all(|(path, value)| {
-        let member = path.split('.').fold(Some(there), |at, name| match name.parse::<usize>() {
-            Ok(index) => at.and_then(|at| at.get(index)),
-            Err(_) => at.and_then(|at| at.get(name)),
+        let member = path.split('.').try_fold(there, |at, name| match name.parse::<usize>() {
+            Ok(index) => at.get(index),
+            Err(_) => at.get(name),
         });
         let text = match member {
             None | Some(Value::Null) => "-".to_owned(),

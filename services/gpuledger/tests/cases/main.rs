@@ -8,8 +8,8 @@
 mod answer;
 mod product;
 
-use gpuledger_domain::time::{HOUR_US, Instant};
 use gpuledger_cases::{Case, Said, Step, read_all};
+use gpuledger_domain::time::{HOUR_US, Instant};
 use product::Product;
 use std::sync::Mutex;
 

@@ -1,8 +1,8 @@
 //! The program on a database of its own.
 
 use crate::answer;
-use gpuledger_domain::time::Instant;
 use gpuledger_cases::{Case, Expect, Said};
+use gpuledger_domain::time::Instant;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

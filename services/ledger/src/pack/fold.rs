@@ -63,12 +63,37 @@ impl Fold {
     /// Lets go of the later half of the nodes.
     fn let_go(&mut self) {
         let keep = self.nodes.len().div_ceil(2);
-        let Some(first) = self.nodes.keys().nth(keep).cloned() else { return };
-        for hours in self.nodes.split_off(&first).values() {
+        if let Some(first) = self.nodes.keys().nth(keep).cloned() {
+            self.leave(&first);
+        }
+    }
+
+    /// Leaves the nodes from this one on for the next time.
+    pub(super) fn leave(&mut self, first: &str) {
+        for hours in self.nodes.split_off(first).values() {
             self.rows -= rows_of(hours);
         }
-        self.unread.retain(|one| one.node < first);
-        self.until = Some(first);
+        self.unread.retain(|one| one.node.as_str() < first);
+        self.until = Some(first.to_owned());
+    }
+
+    /// Adds another fold of other windows of the same hour.
+    pub(super) fn join(mut self, mut other: Self) -> Self {
+        match (self.until.clone(), other.until.clone()) {
+            (Some(first), None) => other.leave(&first),
+            (None, Some(first)) => self.leave(&first),
+            (Some(a), Some(b)) if a < b => other.leave(&a),
+            (Some(_), Some(b)) => self.leave(&b),
+            (None, None) => {}
+        }
+        for (node, hours) in other.nodes {
+            let mine = self.nodes.entry(node).or_default();
+            for (hour_us, rows) in hours {
+                mine.entry(hour_us).or_default().join(rows);
+            }
+        }
+        self.unread.append(&mut other.unread);
+        self
     }
 
     /// Times that nodes say they could not measure; gives them away.

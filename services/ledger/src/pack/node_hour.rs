@@ -81,6 +81,14 @@ impl NodeHour {
         })
     }
 
+    /// Adds other rows of the same node and hour.
+    pub(super) fn join(&mut self, other: Self) {
+        for Row { gpu, placement, owner, used } in other.rows {
+            let place = self.place_of(&gpu, placement, &owner);
+            self.rows[place].used.merge(&used);
+        }
+    }
+
     /// Adds a row that stands already.
     pub(super) fn add_packed(&mut self, stood: &PackedHour) {
         let HourKey { gpu, placement, owner, .. } = &stood.key;

@@ -148,7 +148,8 @@ async fn a_replay_packs_before_it_ends_and_a_chunk_that_is_cut_off_counts_nothin
     let hour_us = waiting(&mut tx).await.unwrap()[0].hour_us;
     let page = to_pack(&mut tx, hour_us, None, 100).await.unwrap();
     let numbers: Vec<i64> = page.iter().map(|block| block.number).collect();
-    write(&mut tx, folded(Fold::new(1_000), page).await.unwrap()).await.unwrap();
+    let folds = folded(vec![Fold::new(1_000)], page).await.unwrap();
+    write(&mut tx, folds.into_iter().next().unwrap()).await.unwrap();
     mark_packed(&mut tx, hour_us, &numbers, None).await.unwrap();
     tx.rollback().await.unwrap();
     assert_eq!(database.rows().await, half);

@@ -3,10 +3,10 @@
 use super::{row_json, writer};
 use crate::outcome::Outcome;
 use crate::settings::Settings;
-use crate::text::{say, say_err};
 use anyhow::Result;
 use gpuledger_domain::time::Instant;
 use gpuledger_ledger::parking::{Difference, Explanation, explain};
+use gpuledger_telemetry::terminal::{say, say_err};
 use serde_json::{Value, json};
 
 /// Bytes of an unreadable event that are shown; it may be any file.

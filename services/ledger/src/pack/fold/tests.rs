@@ -133,6 +133,34 @@ fn beyond_the_limit_the_last_nodes_are_left_whole_for_the_next_time() {
 }
 
 #[test]
+fn folds_of_parts_join_to_the_fold_of_all_up_to_the_first_node_one_has_left() {
+    let windows: Vec<Arrived> = (0..40)
+        .map(|n| {
+            let node = ["a", "b", "c", "d"][usize::try_from(n % 4).unwrap()];
+            window(
+                node,
+                n,
+                (n * 60, n * 60 + 10),
+                json!([unit("G", 1, 1)]),
+                json!([process("G", 1, None, Some(2))]),
+            )
+        })
+        .collect();
+    let all = folded(&windows);
+    for (limits, nodes) in [((100, 100), 4), ((4, 100), 2), ((100, 4), 2), ((6, 4), 2)] {
+        let mut parts = [Fold::new(limits.0), Fold::new(limits.1)];
+        for (place, window) in windows.iter().enumerate() {
+            parts[place / 20].take(&window.staged()).unwrap();
+        }
+        let [one, other] = parts;
+        let joined = one.join(other);
+        assert_eq!(joined.until(), (nodes < 4).then_some("c"));
+        let wanted: Vec<_> = all.iter().filter(|row| nodes == 4 || *row.key.node < *"c").cloned().collect();
+        assert_eq!(rows(joined), wanted);
+    }
+}
+
+#[test]
 fn a_long_window_is_divided_over_its_minutes_and_hours_and_adds_up() {
     let hour = |start: &str, end: &str, sm: u64| {
         let mut long = window("n", 0, (0, 10), json!([unit("G", sm, 10)]), json!([]));

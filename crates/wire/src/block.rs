@@ -200,7 +200,7 @@ mod tests {
             start: Instant::from_micros(0),
             end: Instant::from_micros(5),
             rows: 0,
-            encoding: if body.len() % 2 == 0 { Encoding::Protobuf } else { Encoding::Json },
+            encoding: if body.len().is_multiple_of(2) { Encoding::Protobuf } else { Encoding::Json },
             body,
         }
     }

@@ -1,6 +1,7 @@
 //! How much settling read, as the ledger says it in its log.
 
 use std::fmt::Debug;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::field::{Field, Visit};
@@ -55,7 +56,7 @@ impl Visit for &Counts {
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if std::env::var_os("STORY").is_some() {
-            println!("  {field}: {value:?}");
+            drop(writeln!(std::io::stderr(), "  {field}: {value:?}"));
         }
     }
 }

@@ -20,7 +20,11 @@ pub(crate) fn line(fact: &Fact, number: usize) -> Option<Vec<u8>> {
 
 /// Pools of every policy: `variety` chooses windows and who bears idle time.
 pub(crate) fn pools(variety: u64) -> Vec<Value> {
-    let pick = |words: [&'static str; 3], n: u64| words[usize::try_from((variety >> n) % 3).unwrap()];
+    let pick = |words: [&'static str; 3], n: u64| match (variety >> n) % 3 {
+        0 => words[0],
+        1 => words[1],
+        _ => words[2],
+    };
     let idle = |n| pick(["provider", "proportional", "even"], n);
     let work = |n: u64| {
         json!({"kind": "Pool", "id": format!("work-{n}"), "policy": "work", "window": pick(["1m", "5m", "15m"], n),

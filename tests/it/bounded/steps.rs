@@ -11,6 +11,7 @@ use gpuledger_ledger::horizon;
 use gpuledger_ledger::incoming::Incoming;
 use gpuledger_storage::Db;
 use gpuledger_storage::objects::{NewObject, apply as apply_object};
+use std::io::Write as _;
 
 /// No event of a story lies ahead of this clock.
 const CLOCK: Instant = Instant::from_micros(1_830_000_000_000_000);
@@ -28,7 +29,7 @@ impl Dice {
 /// Lets the story happen, and compares after each step.
 pub(crate) async fn run(db: &Db, case: &Case, efforts: &Efforts) -> Result<()> {
     let mut dice = Dice(case.salt);
-    let stretch = i64::try_from([1, 1, 3, 6][usize::try_from(dice.below(4))?])?;
+    let stretch = [1, 1, 3, 6][usize::try_from(dice.below(4))?];
     let facts: Vec<Fact> = case.facts.iter().map(|fact| stretched(fact, stretch)).collect();
     let last = facts.iter().map(|fact| fact.at).max().unwrap_or(BEGIN);
     apply_pools(db, dice.below(1 << 20)).await?;
@@ -57,7 +58,7 @@ pub(crate) async fn run(db: &Db, case: &Case, efforts: &Efforts) -> Result<()> {
             }
         };
         if std::env::var_os("STORY").is_some() {
-            println!("{told} facts, {took}, horizon {now}");
+            writeln!(std::io::stderr(), "{told} facts, {took}, horizon {now}")?;
         }
         compare::stands(db, told > 0 && took == "a batch came")
             .await

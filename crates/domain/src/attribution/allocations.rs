@@ -346,10 +346,8 @@ fn address_by_runtime<'a>(
     as_of: Instant,
     findings: &mut Findings,
 ) {
-    let (mut of_job, mut of_pod): (
-        BTreeMap<&str, Vec<&Allocation<'_>>>,
-        BTreeMap<&str, Vec<&Allocation<'_>>>,
-    ) = (BTreeMap::new(), BTreeMap::new());
+    let mut of_job: BTreeMap<&str, Vec<&Allocation<'_>>> = BTreeMap::new();
+    let mut of_pod: BTreeMap<&str, Vec<&Allocation<'_>>> = BTreeMap::new();
     let all: Vec<&Allocation<'_>> = allocations.iter().collect();
     for allocation in allocations {
         let Runtime { slurm_job, pod_uid } = &allocation.grant.runtime;

@@ -7,6 +7,9 @@ fn read(name: &str) -> Event {
     decode_structured(example(name).to_string().as_bytes()).unwrap()
 }
 
+/// Of scrub s-1 on GPU-1: SHA-256 of `GPU-1/s-1`, so that begin and end of one scrub find each other.
+const SCRUB: &str = "gpu:GPU-1 scrub:573f13522825107e867ada39826af1fa3e0ed353f95d8255b9f03b81020b4cfe";
+
 #[test]
 fn subjects_topics_and_keys_of_every_type() {
     let rows = [
@@ -38,8 +41,8 @@ fn subjects_topics_and_keys_of_every_type() {
             "snapshot:/nodes/n1/collector",
             "/nodes/n1/collector e-allocation.snapshot",
         ),
-        ("scrub.started", "facts", "GPU-1", "gpu:GPU-1", "GPU-1"),
-        ("scrub.finished", "facts", "GPU-1", "gpu:GPU-1", "GPU-1"),
+        ("scrub.started", "facts", "GPU-1", SCRUB, "GPU-1"),
+        ("scrub.finished", "facts", "GPU-1", SCRUB, "GPU-1"),
         ("quarantine.released", "facts", "GPU-1", "gpu:GPU-1", "GPU-1"),
         ("work.reported", "work", "chat", "pool:chat", "acme"),
         ("usage.reported", "facts", "acme", "", "acme"),

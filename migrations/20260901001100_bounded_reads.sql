@@ -90,6 +90,7 @@ CREATE TABLE public.reach (
     subject  TEXT   COLLATE "C" NOT NULL,
     source   TEXT   COLLATE "C" NOT NULL,
     until_us BIGINT NOT NULL,
+    first_us BIGINT NOT NULL,
     pools    TEXT[] NOT NULL DEFAULT '{}',
     PRIMARY KEY (subject, gpu)
 );
@@ -101,7 +102,8 @@ COMMENT ON TABLE public.reach IS
     'Until when the facts of an allocation or scrub matter on a GPU. Derived from the facts that act at the horizon; rebuilt with the read models.';
 COMMENT ON COLUMN public.reach.gpu IS 'Empty: units without a device.';
 COMMENT ON COLUMN public.reach.subject IS 'alloc:ID or scrub:HASH.';
-COMMENT ON COLUMN public.reach.source IS 'Who granted it; empty for a scrub.';
+COMMENT ON COLUMN public.reach.source IS 'Who granted it; empty for a scrub, and where nobody did.';
+COMMENT ON COLUMN public.reach.first_us IS 'The first instant at which a fact or snapshot names it. Who is named by snapshots and granted by nobody is kept for this.';
 COMMENT ON COLUMN public.reach.pools IS 'Pools that grants of the allocation name.';
 COMMENT ON COLUMN public.reach.until_us IS 'The last instant at which a fact or snapshot names it; the greatest number while no release or end is known.';
 

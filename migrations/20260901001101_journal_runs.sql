@@ -81,7 +81,8 @@ BEGIN
         $check$ INTO bad USING bad.gpu, bad.hour_us, bad.revision, bad.at_us;
     END IF;
 
-    IF bad IS NULL AND EXISTS (SELECT FROM added WHERE revision > 1) THEN
+    -- A record is `NOT NULL` only where each of its fields is.
+    IF bad.rule IS NULL AND EXISTS (SELECT FROM added WHERE revision > 1) THEN
         EXECUTE $check$
             SELECT gpu, hour_us, revision, 'its negations are not exactly the entries of the revision before' AS rule
             FROM (
@@ -103,7 +104,7 @@ BEGIN
         $check$ INTO bad;
     END IF;
 
-    IF bad IS NOT NULL THEN
+    IF bad.rule IS NOT NULL THEN
         RAISE EXCEPTION 'journal of GPU % hour % revision % refused: %', bad.gpu,
             to_char(timestamp 'epoch' + make_interval(secs => bad.hour_us / 1000000), 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
             bad.revision, bad.rule

@@ -80,7 +80,8 @@ def copy_tree():
 
 def environment(more):
     url = subprocess.run([str(ROOT / "deploy/local/postgres.sh"), "start"], capture_output=True, text=True).stdout.strip().splitlines()
-    env = {**os.environ, "CARGO_TARGET_DIR": str(SCRATCH / "build"), **more}
+    # Without debug information: gigabytes less, and nobody steps through a mutant.
+    env = {**os.environ, "CARGO_TARGET_DIR": str(SCRATCH / "build"), "CARGO_PROFILE_DEV_DEBUG": "0", **more}
     if url and not env.get("DATABASE_URL"):
         env["DATABASE_URL"] = url[-1]
     return env

@@ -85,8 +85,8 @@ pub struct Scope {
     pub facts: Vec<Arc<Fact>>,
     /// Subjects whose reach stands anew, with their rows.
     pub reach: BTreeMap<String, Vec<ReachRow>>,
-    /// Allocations that snapshots among the news name, with the latest of those.
-    pub named: BTreeMap<String, Instant>,
+    /// Allocations that snapshots among the news name, as subjects, with the first and the last instant at which they do, microseconds UTC.
+    pub named: BTreeMap<String, (i64, i64)>,
     /// Every subject that was asked for: what a batch must hold locked.
     pub subjects: BTreeSet<String>,
     /// How reading went.
@@ -122,8 +122,9 @@ pub async fn gather(tx: &mut Tx, terms: &Terms, news: &News) -> Result<Scope, Bo
             },
             Look { facts: facts.iter().map(|fact| fact.fact).collect(), as_of: news.now },
         );
+        effort.facts = facts.len();
+        reading.learn_firsts(&changes.moved).await?;
         if !floors::lower(&mut floors, &changes, news, &reading) {
-            effort.facts = facts.len();
             let floors = changes.gpus.iter().map(|(gpu, at)| (gpu.clone(), news.floor(*at))).collect();
             let (reach, named) = (reading.reach(news), snapshots::named(news));
             let (facts, subjects) = reading.finish();

@@ -101,7 +101,12 @@ pub async fn silences_changed(
             SELECT min(GREATEST(lower(run), last_us)) AS at_us FROM node_heard AS h, UNNEST(h.heard) AS run
             WHERE h.node = given.node AND h.day_us BETWEEN last_us - 86400000000 AND last_us + $4 AND upper(run) - $6 >= last_us
          ) AS after ON TRUE
-         WHERE NOT COALESCE(COALESCE(after.at_us, GREATEST($5, first_us)) - before.at_us <= $4, FALSE) GROUP BY node",
+         WHERE NOT COALESCE(COALESCE(after.at_us, GREATEST($5, first_us)) - before.at_us <= $4, FALSE)
+           AND NOT EXISTS (
+            SELECT FROM node_heard AS h, UNNEST(h.heard) AS run
+            WHERE h.node = given.node AND h.day_us BETWEEN first_us - 86400000000 AND first_us AND lower(run) <= first_us
+              AND upper(run) - $6 >= last_us)
+         GROUP BY node",
     )
     .bind(runs.iter().map(|run| run.node.as_str()).collect::<Vec<_>>())
     .bind(runs.iter().map(|run| run.first_us).collect::<Vec<_>>())

@@ -4,6 +4,7 @@ use crate::copy::CopyRows;
 use crate::error::{Doing, StorageError};
 use crate::index::Asked;
 use sqlx::PgConnection;
+use std::collections::BTreeMap;
 
 /// No release or end is known.
 pub const OPEN: i64 = i64::MAX;
@@ -15,15 +16,17 @@ pub struct ReachRow {
     pub gpu: String,
     /// `alloc:ID` or `scrub:HASH`.
     pub subject: String,
-    /// Who granted it; empty for a scrub.
+    /// Who granted it; empty for a scrub, and where nobody did.
     pub source: String,
     /// The last instant at which a fact or snapshot names it, or [`OPEN`].
     pub until_us: i64,
+    /// The earliest instant at which a fact or snapshot names it.
+    pub first_us: i64,
     /// Pools that grants of the allocation name.
     pub pools: Vec<String>,
 }
 
-/// Replaces what stands of `subjects` by `rows`.
+/// Replaces what stands of `subjects` by `rows`; who was named before stays named since then.
 ///
 /// # Errors
 /// Driver errors.
@@ -32,6 +35,7 @@ pub async fn replace(
     subjects: &[String],
     rows: &[ReachRow],
 ) -> Result<(), StorageError> {
+    let firsts = firsts(tx, subjects).await?;
     sqlx::query("DELETE FROM reach WHERE subject = ANY($1)")
         .bind(subjects)
         .execute(&mut *tx)
@@ -39,12 +43,33 @@ pub async fn replace(
         .doing("replacing reach")?;
     let mut copy = CopyRows::default();
     for row in rows {
-        copy.text(&row.gpu).text(&row.subject).text(&row.source).plain(row.until_us);
+        let first_us = firsts.get(&row.subject).map_or(row.first_us, |first| row.first_us.min(*first));
+        copy.text(&row.gpu).text(&row.subject).text(&row.source).plain(row.until_us).plain(first_us);
         copy.text(&array(&row.pools)).end_row();
     }
-    let statement = "COPY reach (gpu, subject, source, until_us, pools) FROM STDIN";
+    let statement = "COPY reach (gpu, subject, source, until_us, first_us, pools) FROM STDIN";
     copy.send(tx, statement, "replacing reach").await?;
     Ok(())
+}
+
+/// Since when each of `subjects` is named; those that nothing is known of are left out.
+///
+/// # Errors
+/// Driver errors.
+pub async fn firsts(
+    connection: &mut PgConnection,
+    subjects: &[String],
+) -> Result<BTreeMap<String, i64>, StorageError> {
+    if subjects.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let rows: Vec<(String, i64)> =
+        sqlx::query_as("SELECT subject, min(first_us) FROM reach WHERE subject = ANY($1) GROUP BY subject")
+            .bind(subjects)
+            .fetch_all(connection)
+            .await
+            .doing("looking up when allocations were named first")?;
+    Ok(rows.into_iter().collect())
 }
 
 /// Texts as Postgres writes an array of them.
@@ -62,17 +87,33 @@ pub async fn clear(tx: &mut PgConnection) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// A snapshot at `at_us` names these: where they had ended before, they matter until then.
+/// Snapshots name these subjects, between the two instants: where they had ended before, they matter until then. Of those that nobody granted it
+/// is noted since when they are named.
 ///
 /// # Errors
 /// Driver errors.
-pub async fn extend(tx: &mut PgConnection, subjects: &[String], at_us: i64) -> Result<(), StorageError> {
-    sqlx::query("UPDATE reach SET until_us = $2 WHERE subject = ANY($1) AND until_us < $2")
-        .bind(subjects)
-        .bind(at_us)
-        .execute(tx)
-        .await
-        .doing("extending reach")?;
+pub async fn list(tx: &mut PgConnection, named: &BTreeMap<String, (i64, i64)>) -> Result<(), StorageError> {
+    if named.is_empty() {
+        return Ok(());
+    }
+    let statements = [
+        "UPDATE reach AS r SET until_us = GREATEST(until_us, last), first_us = LEAST(first_us, first)
+         FROM UNNEST($1::TEXT[], $2::INT8[], $3::INT8[]) AS named (subject, first, last)
+         WHERE r.subject = named.subject AND (until_us < last OR first_us > first)",
+        "INSERT INTO reach (gpu, subject, source, until_us, first_us)
+         SELECT '', subject, '', GREATEST(last, 9223372036854775807), first
+         FROM UNNEST($1::TEXT[], $2::INT8[], $3::INT8[]) AS named (subject, first, last)
+         WHERE NOT EXISTS (SELECT FROM reach AS r WHERE r.subject = named.subject)",
+    ];
+    for statement in statements {
+        sqlx::query(statement)
+            .bind(named.keys().map(String::as_str).collect::<Vec<_>>())
+            .bind(named.values().map(|(first, _)| *first).collect::<Vec<_>>())
+            .bind(named.values().map(|(_, last)| *last).collect::<Vec<_>>())
+            .execute(&mut *tx)
+            .await
+            .doing("noting who snapshots name")?;
+    }
     Ok(())
 }
 

@@ -66,13 +66,10 @@ impl Settlement {
         point("ledger::after-journals");
         self.spans.write(tx).await?;
         models::replace_allocations_of(tx, &self.ledger, &self.scope.changes.allocations, horizon).await?;
-        for (named, at) in by_time(&self.scope.named) {
-            reach::extend(tx, &named, at.as_micros()).await?;
-        }
         let subjects: Vec<String> = self.scope.reach.keys().cloned().collect();
         let rows: Vec<reach::ReachRow> = self.scope.reach.into_values().flatten().collect();
         reach::replace(tx, &subjects, &rows).await?;
-        Ok(())
+        Ok(reach::list(tx, &self.scope.named).await?)
     }
 }
 
@@ -95,12 +92,4 @@ fn lower_to(gpus: &mut BTreeMap<GpuId, Instant>, lower: BTreeMap<GpuId, Instant>
         let standing = gpus.entry(gpu).or_insert(from);
         *standing = from.min(*standing);
     }
-}
-
-fn by_time(named: &BTreeMap<String, Instant>) -> Vec<(Vec<String>, Instant)> {
-    let mut by_time: BTreeMap<Instant, Vec<String>> = BTreeMap::new();
-    for (subject, at) in named {
-        by_time.entry(*at).or_default().push(subject.clone());
-    }
-    by_time.into_iter().map(|(at, subjects)| (subjects, at)).collect()
 }

@@ -118,7 +118,8 @@ impl Reading<'_> {
             }
             _ => None,
         });
-        rows_of_allocation(&self.places, id, listed.max(), self.now())
+        let listed = listed.map(|at| (at, at)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        rows_of_allocation(&self.places, id, listed, self.now())
     }
 
     fn reach_of_scrub(&self, subject: &str) -> Vec<ReachRow> {
@@ -128,11 +129,29 @@ impl Reading<'_> {
     }
 }
 
-/// Rows of one allocation; `listed`: the latest snapshot that names it.
-fn rows_of_allocation(places: &Places, id: &str, listed: Option<Instant>, now: Instant) -> Vec<ReachRow> {
-    let Some(named) = places.allocations.get(id) else { return Vec::new() };
-    let Some(source) = named.sources.first() else { return Vec::new() };
-    let until_us = match listed.max(named.last) {
+/// Rows of one allocation; `listed`: the first and the last snapshot that name it.
+fn rows_of_allocation(
+    places: &Places,
+    id: &str,
+    listed: Option<(Instant, Instant)>,
+    now: Instant,
+) -> Vec<ReachRow> {
+    let row =
+        |gpu: String, source: String, until_us: i64, first: Option<Instant>, pools: &[String]| ReachRow {
+            gpu,
+            subject: format!("alloc:{id}"),
+            source,
+            until_us,
+            first_us: first.unwrap_or(now).as_micros(),
+            pools: pools.to_vec(),
+        };
+    let granted = places.allocations.get(id).and_then(|named| Some((named, named.sources.first()?)));
+    let Some((named, source)) = granted else {
+        let first = listed.map(|(first, _)| first);
+        return first.iter().map(|_| row(String::new(), String::new(), OPEN, first, &[])).collect();
+    };
+    let first = listed.map(|(first, _)| first).into_iter().chain(named.first).min();
+    let until_us = match listed.map(|(_, last)| last).max(named.last) {
         Some(last) if named.is_released(now) => last.as_micros(),
         _ => OPEN,
     };
@@ -141,14 +160,7 @@ fn rows_of_allocation(places: &Places, id: &str, listed: Option<Instant>, now: I
         gpus.insert(String::new());
     }
     let pools: Vec<String> = named.pools.iter().cloned().collect();
-    let row = |gpu: String| ReachRow {
-        gpu,
-        subject: format!("alloc:{id}"),
-        source: source.to_string(),
-        until_us,
-        pools: pools.clone(),
-    };
-    gpus.into_iter().map(row).collect()
+    gpus.into_iter().map(|gpu| row(gpu, source.to_string(), until_us, first, &pools)).collect()
 }
 
 /// Scrubs by what they are found by and GPU: whether they ended, and what was said last.
@@ -173,6 +185,7 @@ impl Scrubs {
             subject,
             source: String::new(),
             until_us: if ended { last.as_micros() } else { OPEN },
+            first_us: last.as_micros(),
             pools: Vec::new(),
         };
         self.0.into_iter().map(row).collect()
@@ -182,20 +195,22 @@ impl Scrubs {
 /// Rows of all allocations and scrubs, from all facts.
 pub fn reach_of_all(facts: &[Arc<Fact>], now: Instant) -> Vec<ReachRow> {
     let (mut places, mut scrubs) = (Places::default(), Scrubs::default());
-    let mut listed: BTreeMap<&str, Instant> = BTreeMap::new();
+    let mut listed: BTreeMap<&str, (Instant, Instant)> = BTreeMap::new();
     for fact in facts {
         places.note(fact);
         scrubs.note(fact, now);
         if let FactBody::Snapshot { allocations, .. } = &fact.body {
             for allocation in allocations {
-                let latest = listed.entry(allocation.as_str()).or_insert(fact.at);
-                *latest = fact.at.max(*latest);
+                let times = listed.entry(allocation.as_str()).or_insert((fact.at, fact.at));
+                *times = (fact.at.min(times.0), fact.at.max(times.1));
             }
         }
     }
     let mut rows = scrubs.rows();
-    for id in places.allocations.keys() {
-        rows.extend(rows_of_allocation(&places, id, listed.get(id.as_str()).copied(), now));
+    let ids: BTreeSet<&str> =
+        places.allocations.keys().map(String::as_str).chain(listed.keys().copied()).collect();
+    for id in ids {
+        rows.extend(rows_of_allocation(&places, id, listed.get(id).copied(), now));
     }
     rows
 }

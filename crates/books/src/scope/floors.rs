@@ -74,6 +74,13 @@ pub(super) fn lower(
     for (gpu, at) in &changes.gpus {
         lowered |= lower_to(floors, gpu.clone(), news.floor(*at));
     }
+    for allocation in &changes.moved {
+        // Whatever names it proves now that the nodes of these GPUs lived then.
+        let Some(first) = reading.first_named(allocation.as_str()) else { continue };
+        for gpu in reading.gpus_of(allocation.as_str()) {
+            lowered |= lower_to(floors, gpu, news.floor(first));
+        }
+    }
     for allocation in &changes.allocations {
         let gpus: BTreeSet<GpuId> = reading.gpus_of(allocation.as_str());
         let known = gpus.iter().filter_map(|gpu| floors.get(gpu)).min().copied();

@@ -30,6 +30,8 @@ pub(super) struct Named {
     pub(super) unplaced: bool,
     /// Times of its releases.
     released: BTreeSet<Instant>,
+    /// The earliest fact that names it.
+    pub(super) first: Option<Instant>,
     /// The latest fact that names it.
     pub(super) last: Option<Instant>,
     /// MIG instances that are named by UUID alone.
@@ -88,6 +90,7 @@ impl Places {
             _ => return,
         };
         let named = self.named(id.as_str());
+        named.first = Some(named.first.map_or(fact.at, |first| fact.at.min(first)));
         named.last = named.last.max(Some(fact.at));
     }
 

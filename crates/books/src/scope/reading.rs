@@ -11,7 +11,7 @@ use crate::error::BooksError;
 use crate::facts::{decode, proof};
 use crate::known::KnownFacts;
 use gpuledger_domain::fact::{Fact, FactBody, Settings};
-use gpuledger_domain::ids::{GpuId, NodeId, Source};
+use gpuledger_domain::ids::{AllocationId, GpuId, NodeId, Source};
 use gpuledger_domain::time::{CELL_US, Instant};
 use gpuledger_storage::index::{self, Asked, Entry};
 use gpuledger_storage::{PgConnection, Tx, alive, reach};
@@ -35,6 +35,8 @@ pub(super) struct Reading<'c> {
     pub(super) open_of: BTreeMap<Source, Vec<String>>,
     /// From when on snapshots were read.
     pub(super) snapshots_from: Option<Instant>,
+    /// Since when snapshots name allocations, as far as that was asked for.
+    firsts: BTreeMap<String, Instant>,
     contents: BTreeMap<Vec<u8>, FactBody>,
     alive: BTreeMap<NodeId, Vec<Arc<Fact>>>,
     /// What was asked for, by what and whom, from when on.
@@ -57,6 +59,7 @@ impl<'c> Reading<'c> {
             narrowed: BTreeMap::new(),
             open_of: BTreeMap::new(),
             snapshots_from: None,
+            firsts: BTreeMap::new(),
             contents: BTreeMap::new(),
             alive: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -106,6 +109,28 @@ impl<'c> Reading<'c> {
     /// The earliest instant from which on anything around was read.
     pub(super) fn earliest_read(&self) -> Option<Instant> {
         self.around.values().min().copied()
+    }
+
+    /// Since when an allocation is named, by facts or snapshots.
+    pub(super) fn first_named(&self, allocation: &str) -> Option<Instant> {
+        let own = self.places.allocations.get(allocation).and_then(|named| named.first);
+        own.into_iter().chain(self.firsts.get(allocation).copied()).min()
+    }
+
+    /// Learns since when these allocations are named by snapshots that may not have been read.
+    pub(super) async fn learn_firsts(
+        &mut self,
+        allocations: &BTreeSet<AllocationId>,
+    ) -> Result<(), BooksError> {
+        let subjects: Vec<String> = allocations.iter().map(|id| format!("alloc:{id}")).collect();
+        let asks = self.due("first named", subjects.into_iter().map(|subject| (subject, i64::MIN)).collect());
+        let subjects: Vec<String> = asks.into_iter().map(|(subject, _)| subject).collect();
+        for (subject, first_us) in reach::firsts(self.connection, &subjects).await? {
+            if let Some(id) = subject.strip_prefix("alloc:") {
+                self.firsts.insert(id.to_owned(), Instant::from_micros(first_us));
+            }
+        }
+        Ok(())
     }
 
     /// Facts as attribution wants them.

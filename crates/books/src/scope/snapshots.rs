@@ -13,14 +13,15 @@ use std::sync::Arc;
 /// Snapshots read at once on the way back.
 const BACK_AT_ONCE: i64 = 16;
 
-/// Allocations that new snapshots name, with the latest of those.
-pub(super) fn named(news: &News) -> BTreeMap<String, Instant> {
-    let mut named: BTreeMap<String, Instant> = BTreeMap::new();
+/// Allocations that new snapshots name, with the first and the last instant at which they do.
+pub(super) fn named(news: &News) -> BTreeMap<String, (i64, i64)> {
+    let mut named: BTreeMap<String, (i64, i64)> = BTreeMap::new();
     for fact in news.facts.values() {
         if let FactBody::Snapshot { allocations, .. } = &fact.body {
+            let at_us = fact.at.as_micros();
             for allocation in allocations {
-                let latest = named.entry(format!("alloc:{allocation}")).or_insert(fact.at);
-                *latest = fact.at.max(*latest);
+                let times = named.entry(format!("alloc:{allocation}")).or_insert((at_us, at_us));
+                *times = (at_us.min(times.0), at_us.max(times.1));
             }
         }
     }

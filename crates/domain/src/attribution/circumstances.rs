@@ -33,6 +33,8 @@ pub struct Changes {
     pub gpus: BTreeMap<GpuId, Instant>,
     /// Allocations that are reported otherwise, or whose unplaced units are.
     pub allocations: BTreeSet<AllocationId>,
+    /// Allocations with a unit that stands elsewhere: whatever names them proves that other nodes lived, from its own time on.
+    pub moved: BTreeSet<AllocationId>,
 }
 
 /// Compares two looks. Of the facts both are given, each must hold what acts on a GPU or allocation, or neither.
@@ -41,7 +43,8 @@ pub fn changes(before: Look<'_>, after: Look<'_>, context: &super::Context<'_>) 
     let before = World::new(before.facts, context, before.as_of, &mut findings);
     let after = World::new(after.facts, context, after.as_of, &mut findings);
     let (old, new) = (Circumstances::of(&before), Circumstances::of(&after));
-    let mut changes = Changes { allocations: old.reported_otherwise(&new), ..Changes::default() };
+    let (allocations, moved) = (otherwise(&old.views, &new.views), otherwise(&old.places, &new.places));
+    let mut changes = Changes { gpus: BTreeMap::new(), allocations, moved };
     let spots: BTreeSet<Spot<'_>> = old.spots.keys().chain(new.spots.keys()).copied().collect();
     for spot in spots {
         let none = Items::default();
@@ -111,6 +114,8 @@ struct Items<'w> {
 struct Circumstances<'w> {
     spots: BTreeMap<Spot<'w>, Items<'w>>,
     views: BTreeMap<&'w AllocationId, AllocationView>,
+    /// GPUs of each allocation, and where they were when it was named first.
+    places: BTreeMap<&'w AllocationId, BTreeSet<(&'w GpuId, Option<&'w NodeId>)>>,
 }
 
 impl<'w> Items<'w> {
@@ -147,7 +152,7 @@ fn differ(from: Instant, one: Option<&Vec<Instant>>, other: Option<&Vec<Instant>
 
 impl<'w> Circumstances<'w> {
     fn of(world: &'w World<'w>) -> Self {
-        let mut all = Self { spots: BTreeMap::new(), views: BTreeMap::new() };
+        let mut all = Self { spots: BTreeMap::new(), views: BTreeMap::new(), places: BTreeMap::new() };
         for (gpu, device) in world.devices.iter() {
             all.device(world, gpu, device);
         }
@@ -159,6 +164,9 @@ impl<'w> Circumstances<'w> {
         }
         for allocation in &world.allocations {
             all.views.insert(allocation.id, allocation.view(&world.states));
+            let named = allocation.named_at.iter().min().copied().unwrap_or(allocation.start);
+            let place = |gpu| (gpu, world.devices.node_of(gpu, named));
+            all.places.insert(allocation.id, allocation.gpus().into_iter().map(place).collect());
             for unit in &allocation.units {
                 all.unit(world, allocation, unit, &work);
             }
@@ -253,10 +261,13 @@ impl<'w> Circumstances<'w> {
             }
         }
     }
+}
 
-    /// Allocations whose rows differ.
-    fn reported_otherwise(&self, other: &Self) -> BTreeSet<AllocationId> {
-        let ids: BTreeSet<&AllocationId> = self.views.keys().chain(other.views.keys()).copied().collect();
-        ids.into_iter().filter(|id| self.views.get(*id) != other.views.get(*id)).cloned().collect()
-    }
+/// Allocations of which the two say something else, or only one anything.
+fn otherwise<T: PartialEq>(
+    one: &BTreeMap<&AllocationId, T>,
+    other: &BTreeMap<&AllocationId, T>,
+) -> BTreeSet<AllocationId> {
+    let ids: BTreeSet<&AllocationId> = one.keys().chain(other.keys()).copied().collect();
+    ids.into_iter().filter(|id| one.get(*id) != other.get(*id)).cloned().collect()
 }

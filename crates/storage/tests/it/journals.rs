@@ -156,7 +156,7 @@ async fn a_broken_journal_is_named_and_nothing_stands() -> Result<()> {
     assert_eq!(error.constraint(), Some("journal_balance"));
     let text = error.to_string();
     assert!(text.contains("GPU-1 hour 2026-10-01T00:00:00Z revision 1"), "{text}");
-    assert!(text.contains("8 memory slices"), "{text}");
+    assert!(text.contains("its capacity is 7, 8 and 255"), "{text}");
     drop(tx);
     let mut tx = database.writer.begin().await?;
     assert_eq!(standing_journals(&mut tx, &[(GPU.to_owned(), i64::MIN)], i64::MAX).await?, []);

@@ -15,6 +15,7 @@ fn row(gpu: &str, subject: &str, until_us: i64) -> ReachRow {
         subject: subject.to_owned(),
         source: "/s".to_owned(),
         until_us,
+        first_us: 3,
         pools: vec!["a \"pool\", with \\ and {}".to_owned()],
     }
 }
@@ -35,13 +36,25 @@ async fn what_ended_before_a_floor_is_not_found_and_what_is_open_always_is() -> 
     assert_eq!(all, ["alloc:a", "alloc:b"]);
     assert_eq!(reach::since(&mut tx, &[("g".to_owned(), 11)]).await?, ["alloc:b"]);
     assert_eq!(reach::open_of(&mut tx, &["/s".to_owned()]).await?, ["alloc:b"]);
-    reach::extend(&mut tx, &["alloc:a".to_owned(), "alloc:b".to_owned()], 20).await?;
+    let named = [("alloc:a", (2, 20)), ("alloc:b", (7, 20)), ("alloc:nobody", (9, 11))];
+    reach::list(&mut tx, &named.map(|(subject, times)| (subject.to_owned(), times)).into()).await?;
     assert_eq!(reach::since(&mut tx, &[("g".to_owned(), 20)]).await?.len(), 2);
     let mut members = reach::members(&mut tx, &rows[0].pools, 15).await?;
     members.sort();
     let pair = |subject: &str, gpu: &str| (subject.to_owned(), gpu.to_owned());
     assert_eq!(members, [pair("alloc:a", "g"), pair("alloc:b", "g"), pair("alloc:b", "h")]);
-    reach::replace(&mut tx, &["alloc:b".to_owned()], &[row("g", "alloc:b", 5)]).await?;
+    let subjects = ["alloc:a", "alloc:b", "alloc:nobody", "alloc:unknown"].map(str::to_owned);
+    let firsts: Vec<i64> = reach::firsts(&mut tx, &subjects).await?.into_values().collect();
+    assert_eq!(firsts, [2, 3, 9]);
+    let again = ReachRow { first_us: 8, ..row("g", "alloc:nobody", 12) };
+    reach::replace(
+        &mut tx,
+        &["alloc:b".to_owned(), "alloc:nobody".to_owned()],
+        &[row("g", "alloc:b", 5), again],
+    )
+    .await?;
+    let firsts: Vec<i64> = reach::firsts(&mut tx, &subjects).await?.into_values().collect();
+    assert_eq!(firsts, [2, 3, 8], "who was named before stays named since then");
     assert_eq!(reach::since(&mut tx, &[("h".to_owned(), 0)]).await?, [""; 0]);
     drop(tx);
     database.drop().await

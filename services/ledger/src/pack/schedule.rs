@@ -75,7 +75,7 @@ mod tests {
         let (mut schedule, start) = (Schedule::default(), Instant::now());
         assert_eq!(schedule.due(&waiting(1, 5), OVER, start), NONE);
         assert_eq!(schedule.due(&waiting(2, 9), OVER, start + QUIET), NONE);
-        assert_eq!(schedule.due(&waiting(2, 9), OVER, start + QUIET + SECOND), NONE);
+        assert_eq!(schedule.due(&waiting(2, 9), OVER, start + QUIET + QUIET / 2), NONE);
         assert_eq!(schedule.due(&waiting(2, 9), OVER, start + QUIET * 2), [0]);
     }
 

@@ -30,7 +30,8 @@ pub(super) fn named(news: &News) -> BTreeMap<String, (i64, i64)> {
 
 impl Reading<'_> {
     pub(super) async fn read_snapshots(&mut self) -> Result<(), BooksError> {
-        let Some(from) = self.earliest_read() else { return Ok(()) };
+        // Units without a device have no floor: a snapshot ends them all the same.
+        let from = self.earliest_read().unwrap_or(self.now().plus(1));
         if self.snapshots_from.is_none_or(|before| from < before) {
             let until = self.snapshots_from.unwrap_or(self.now().plus(1));
             let found = index::snapshots(self.connection, from.as_micros(), until.as_micros()).await?;

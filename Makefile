@@ -40,8 +40,9 @@ accept: ## one named check for each bar of the issues, as a table: bar, figure, 
 	@$$($(LOCAL)/python.sh) tests/accept $(BARS)
 
 .PHONY: soak
-soak: ## the long form of the random suites: 10,000 cases, 1,000 nodes (SOAK_CASES=n, SOAK_SEEDS=n, SOAK_SEED=n)
+soak: ## the long form of the random suites: 10,000 cases, 1,000 stories, 1,000 nodes (SOAK_CASES=n, SOAK_STORIES=n, SOAK_SEEDS=n, SOAK_SEED=n)
 	SOAK_CASES=$${SOAK_CASES:-10000} cargo test --locked -p gpuledger-tests properties -- --nocapture
+	SOAK_CASES=$${SOAK_STORIES:-1000} cargo test --locked -p gpuledger-tests bounded -- --nocapture
 	SOAK_SEEDS=$${SOAK_SEEDS:-1000} cargo test --locked -p gpuledger-collector --test simulated drawn -- --nocapture
 
 .PHONY: mutants
@@ -70,6 +71,11 @@ bench-collector: ## the node agent beside nvitop-exporter on a full simulated no
 bench-ingest: ## a backlog of 20 million rows through Kafka into journals and packed hours, beside a COPY of the same rows (ROWS=n)
 	@$(LOCAL)/install.sh
 	@$$($(LOCAL)/python.sh) tests/bench/ingest.py
+
+.PHONY: bench-growth
+bench-growth: ## the same work on a ledger with one month in place and with 24 months: rates, a month's query, late facts (ALLOCATIONS=n STORED=n)
+	@$(LOCAL)/install.sh
+	@$$($(LOCAL)/python.sh) tests/bench/growth.py
 
 .PHONY: bench-live
 bench-live: ## 56,000 rows a second for five minutes: CPU, stored rows, lag (RATE=n, SECONDS_MEASURED=n)

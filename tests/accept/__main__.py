@@ -14,6 +14,7 @@ import cases  # noqa: F401 (registers its bars)
 import collector  # noqa: F401 (registers its bars)
 import frame
 import database  # noqa: F401 (registers its bars)
+import growth  # noqa: F401 (registers its bars)
 import ingest  # noqa: F401 (registers its bars)
 import hostile  # noqa: F401 (registers its bars)
 import machine  # noqa: F401

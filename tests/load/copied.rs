@@ -2,12 +2,10 @@
 
 use crate::fleet::{Fleet, Owner, Row, WINDOW_US, Window};
 use crate::protobuf::memory_byte_us;
-use anyhow::{Context as _, Result};
+use anyhow::{Result, anyhow};
 use sqlx::{Connection as _, Executor as _, PgConnection};
-use std::fs::File;
-use std::io::{BufWriter, Read as _, Write as _};
-use std::path::Path;
-use std::time::Instant;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const COLUMNS: i16 = 13;
@@ -15,8 +13,10 @@ const TABLE: &str = "CREATE TABLE copied (
     node INT4 NOT NULL, gpu UUID NOT NULL, placement_start INT2 NOT NULL, placement_size INT2 NOT NULL, start_us INT8 NOT NULL,
     end_us INT8 NOT NULL, sequence INT8 NOT NULL, owner TEXT NOT NULL, sm_active_us INT8, memory_high INT8 NOT NULL, memory_low INT8 NOT NULL,
     memory_bytes_max INT8 NOT NULL, covered_us INT8 NOT NULL)";
-/// Bytes of a message to the server.
+/// Bytes of a message to the server, about.
 const CHUNK: usize = 1 << 20;
+/// Messages that are made ahead.
+const AHEAD: usize = 32;
 /// Bytes of an owner's text, so that a row has 128: 4 + 16 + 2 + 2 + 8 + 8 + 8 + 40 + 8 + 8 + 8 + 8 + 8.
 const OWNER: usize = 40;
 
@@ -59,47 +59,55 @@ fn uuid_bytes(gpu: &str) -> [u8; 16] {
     })
 }
 
-/// Writes the rows of a fleet to a file, each window once. Returns their number.
-pub(crate) fn write(fleet: &Fleet, path: &Path) -> Result<u64> {
-    let mut file = BufWriter::with_capacity(CHUNK, File::create(path)?);
-    file.write_all(SIGNATURE)?;
+/// Makes the rows of a fleet, each window once, as the parts of a COPY. Ends early where nobody takes them.
+fn make(fleet: &Fleet, parts: &SyncSender<Vec<u8>>) {
     let gpus: Vec<Vec<[u8; 16]>> = (0..fleet.nodes)
         .map(|node| (0..crate::fleet::GPUS).map(|gpu| uuid_bytes(&fleet.gpu_uuid(node, gpu))).collect())
         .collect();
-    let (mut rows, mut buffer) = (0, Vec::new());
+    let mut part = SIGNATURE.to_vec();
     for step in 0..fleet.steps {
         for (node, gpus) in (0..fleet.nodes).zip(&gpus) {
             let window = fleet.window(node, step);
             for one in window.units.iter().chain(&window.processes) {
-                let gpu = gpus.get(usize::try_from(one.gpu)?).context("a GPU of the node")?;
-                row(&mut buffer, gpu, &window, one);
-                rows += 1;
+                let gpu = usize::try_from(one.gpu).ok().and_then(|gpu| gpus.get(gpu));
+                row(&mut part, gpu.unwrap_or(&[0; 16]), &window, one);
             }
-            file.write_all(&buffer)?;
-            buffer.clear();
+            if part.len() >= CHUNK && parts.send(std::mem::take(&mut part)).is_err() {
+                return;
+            }
         }
     }
-    file.write_all(&(-1_i16).to_be_bytes())?;
-    file.flush()?;
-    Ok(rows)
+    part.extend((-1_i16).to_be_bytes());
+    // Nobody takes it only where the copy failed, which says why.
+    parts.send(part).ok();
 }
 
-/// Copies the file into a new, plain table. Returns rows and milliseconds, commit included; the file is read from the page cache.
-pub(crate) async fn copy(url: &str, path: &Path) -> Result<(u64, u128)> {
+/// What a copy took.
+pub(crate) struct Copied {
+    pub(crate) rows: u64,
+    /// Commit included.
+    pub(crate) took_ms: u128,
+    /// Of it, how long the client waited for its own rows: what the server cannot be blamed for.
+    pub(crate) starved_ms: u128,
+}
+
+/// Copies the rows of a fleet into a new, plain table. They are made on a thread of their own, ahead of the server.
+pub(crate) async fn copy(url: &str, fleet: Fleet) -> Result<Copied> {
     let mut connection = PgConnection::connect(url).await?;
     connection.execute("DROP TABLE IF EXISTS copied").await?;
     connection.execute(TABLE).await?;
-    let mut file = File::open(path)?;
-    let mut chunk = vec![0; CHUNK];
-    let began = Instant::now();
+    let (made, parts) = sync_channel(AHEAD);
+    let making = std::thread::spawn(move || make(&fleet, &made));
+    let (began, mut starved) = (Instant::now(), Duration::ZERO);
     let mut copying = connection.copy_in_raw("COPY copied FROM STDIN (FORMAT binary)").await?;
     loop {
-        let read = file.read(&mut chunk)?;
-        if read == 0 {
-            break;
-        }
-        copying.send(chunk.get(..read).context("what was read")?).await?;
+        let waiting = Instant::now();
+        let Ok(part) = parts.recv() else { break };
+        starved += waiting.elapsed();
+        copying.send(part).await?;
     }
     let rows = copying.finish().await?;
-    Ok((rows, began.elapsed().as_millis()))
+    let took_ms = began.elapsed().as_millis();
+    making.join().map_err(|_| anyhow!("the rows were not made"))?;
+    Ok(Copied { rows, took_ms, starved_ms: starved.as_millis() })
 }

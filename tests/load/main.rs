@@ -1,9 +1,9 @@
 //! The load of the benches: a fleet's windows and facts into Kafka, the same rows into a plain table, and what must stand in the end.
 //!
-//!     load backlog --bootstrap ADDR --prefix P --rows N --facts F --start TIME --truth FILE [--copy FILE] [--seed N] [--nodes N]
+//!     load backlog --bootstrap ADDR --prefix P --rows N --facts F --start TIME --truth FILE [--seed N] [--nodes N]
 //!     load live    --bootstrap ADDR --prefix P --rate ROWS_PER_SECOND --seconds N --start TIME --truth FILE [--facts F]
 //!     load facts   --bootstrap ADDR --prefix P --facts F --nodes N --start TIME --seconds N
-//!     load copy    --url DATABASE_URL --copy FILE
+//!     load copy    --url DATABASE_URL --rows N --start TIME [--seed N] [--nodes N]
 //!
 //! Results go to standard output, one `key=value` a line.
 
@@ -58,6 +58,14 @@ impl Words {
         parse_time(text).with_context(|| format!("--start {text}"))
     }
 
+    /// The fleet of a backlog: as many nodes as have so many rows in an hour.
+    fn fleet(&self) -> Result<Fleet> {
+        let rows = self.number("rows", None)?;
+        let nodes = self.number("nodes", Some(rows.div_ceil(ROWS * STEPS)))?;
+        let steps = rows.div_ceil(nodes * ROWS);
+        Ok(Fleet { seed: self.number("seed", Some(7))?, nodes, steps, start: self.start()? })
+    }
+
     fn kafka(&self) -> Result<KafkaSettings> {
         let topic_prefix = self.text("prefix")?.to_owned();
         Ok(KafkaSettings { topic_prefix, ..KafkaSettings::plaintext(self.text("bootstrap")?) })
@@ -84,9 +92,10 @@ async fn main() -> Result<()> {
         "live" => live(&words).await,
         "facts" => facts_alone(&words).await,
         "copy" => {
-            let (rows, took_ms) = copied::copy(words.text("url")?, &words.path("copy")?).await?;
-            say("rows", rows)?;
-            say("took_ms", took_ms)
+            let copied = copied::copy(words.text("url")?, words.fleet()?).await?;
+            say("rows", copied.rows)?;
+            say("took_ms", copied.took_ms)?;
+            say("starved_ms", copied.starved_ms)
         }
         other => bail!("{other}: expected backlog, live, facts or copy"),
     }
@@ -112,13 +121,8 @@ fn write_truth(fleet: &Fleet, windows: &Windows<'_>, path: &Path) -> Result<()> 
 }
 
 async fn backlog(words: &Words) -> Result<()> {
-    let rows = words.number("rows", None)?;
-    let nodes = words.number("nodes", Some(rows.div_ceil(ROWS * STEPS)))?;
-    let steps = rows.div_ceil(nodes * ROWS);
-    let fleet = Fleet { seed: words.number("seed", Some(7))?, nodes, steps, start: words.start()? };
-    if let Some(path) = words.0.get("copy") {
-        say("copy_rows", copied::write(&fleet, Path::new(path))?)?;
-    }
+    let fleet = words.fleet()?;
+    let (nodes, steps) = (fleet.nodes, fleet.steps);
     let kafka = words.kafka()?;
     let producer = producer(&kafka).await?;
     let facts =

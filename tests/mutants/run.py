@@ -3,7 +3,7 @@
 
     run.py                 every mutant of *.toml, in a copy of the tree under target/mutants; a table; exit 0 when all were killed
     run.py A-7 I-1         those of these rules
-    run.py cases           those of this suite
+    run.py cases           those of this suite; one alone by file and number: identity:3
     run.py --check         only whether the text of each mutant still stands exactly once, and every rule has a mutant
 
 A mutant is killed by a test that fails. One that does not compile kills nothing: it is `broken`, and counts as short. The copy has a target
@@ -43,7 +43,7 @@ def read():
     mutants = []
     for path in sorted(HERE.glob("*.toml")):
         for number, mutant in enumerate(tomllib.loads(path.read_text())["mutant"], 1):
-            mutants.append({**mutant, "name": f"{path.stem} {number}"})
+            mutants.append({**mutant, "name": f"{path.stem}:{number}"})
     return mutants
 
 
@@ -120,6 +120,7 @@ def healthy(mutants):
         arguments, more = words(mutant)
         suites[(tuple(arguments), tuple(more.items()))] = mutant
     for (arguments, more), mutant in suites.items():
+        print(f"as it is: cargo test {' '.join(arguments)} {dict(more) or ''}", flush=True)
         code, said = test(list(arguments), environment(dict(more)))
         ran = sum(int(n) for n in re.findall(r"test result: ok\. (\d+) passed", said))
         if code or ran == 0 or "SKIPPED" in said:
@@ -137,7 +138,7 @@ def main(arguments):
     if "--check" in arguments:
         print(f"{len(mutants)} mutants of {len(RULES)} rules, each found once")
         return 0
-    chosen = [m for m in mutants if not arguments or {m["rule"], m["suite"]} & set(arguments)]
+    chosen = [m for m in mutants if not arguments or {m["rule"], m["suite"], m["name"]} & set(arguments)]
     copy_tree()
     sick = healthy(chosen)
     if sick:

@@ -155,3 +155,22 @@ fn entries(segment: &Segment, piece: &Piece, window: Window) -> Vec<Entry> {
     }
     entries
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MINUTE_US;
+
+    #[test]
+    fn an_hour_is_due_once_the_horizon_is_further_past_it_than_the_longer_patience_a_19() {
+        let ten = Instant::from_micros(10 * HOUR_US);
+        let due = |past_us: i64, settings| postable_until(ten.plus(past_us), settings);
+        let usual = Settings::default();
+        // The lease is an hour, the observation gap a quarter of one: the hour until 10:00 is due after 11:00.
+        assert_eq!(due(HOUR_US, usual), ten.plus(-HOUR_US));
+        assert_eq!(due(HOUR_US + 1, usual), ten);
+        let patient = Settings { observation_gap_us: 90 * MINUTE_US, ..usual };
+        assert_eq!(due(HOUR_US + 1, patient), ten.plus(-HOUR_US));
+        assert_eq!(due(90 * MINUTE_US + 1, patient), ten);
+    }
+}

@@ -33,27 +33,12 @@ pub async fn any(connection: &mut PgConnection, horizon_us: i64) -> Result<bool,
         .doing("looking for marked nodes")
 }
 
-/// Takes all marks, nodes with their instants, in the transaction that settles the nodes.
-///
-/// # Errors
-/// Driver errors.
-pub async fn take(tx: &mut PgConnection) -> Result<BTreeMap<String, i64>, StorageError> {
-    let rows: Vec<(String, i64)> = sqlx::query_as("DELETE FROM touched RETURNING node, from_us")
-        .fetch_all(tx)
-        .await
-        .doing("taking marked nodes")?;
-    Ok(rows.into_iter().collect())
-}
-
 /// Takes the marks from instants the horizon has reached. Of a node that was heard beyond it a mark stays: what lies there does not act yet, and
 /// is settled when the horizon moves.
 ///
 /// # Errors
 /// Driver errors.
-pub async fn take_until(
-    tx: &mut PgConnection,
-    horizon_us: i64,
-) -> Result<BTreeMap<String, i64>, StorageError> {
+pub async fn take(tx: &mut PgConnection, horizon_us: i64) -> Result<BTreeMap<String, i64>, StorageError> {
     let rows: Vec<(String, i64)> =
         sqlx::query_as("DELETE FROM touched WHERE from_us <= $1 RETURNING node, from_us")
             .bind(horizon_us)

@@ -214,7 +214,14 @@ pub(crate) enum Ledger {
         format: Format,
     },
     /// Derive everything anew by a second, naive method and compare
-    Verify,
+    Verify {
+        /// Only these GPUs, by comma, from `--from` on
+        #[arg(long, value_delimiter = ',', requires = "from")]
+        gpu: Vec<String>,
+        /// From this hour on, of the GPUs of `--gpu`
+        #[arg(long, value_parser = time, requires = "gpu")]
+        from: Option<Instant>,
+    },
 }
 
 /// Parked events.

@@ -39,7 +39,9 @@ pub(crate) async fn run(cli: Cli) -> Result<Outcome> {
         Command::Ledger { what: Ledger::Balance { from, to, gpu, as_of, format } } => {
             reports::balance(&settings, from, to, gpu.as_deref(), as_of, format).await
         }
-        Command::Ledger { what: Ledger::Verify } => reports::verify(&settings).await,
+        Command::Ledger { what: Ledger::Verify { gpu, from } } => {
+            reports::verify(&settings, &gpu, from).await
+        }
         Command::Findings { as_of, format } => reports::findings(&settings, as_of, format).await,
         Command::Serve { only } => serve::run(&settings, &only).await,
         Command::Token(args) => token::run(&settings, args),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Replaces all read models, and posts the journals that differ from those that stand. Under all locks.
 pub(crate) async fn derive(tx: &mut Tx, context: &BatchContext, horizon: Instant) -> Result<(), LedgerError> {
-    touched::take(tx).await?;
+    touched::take(tx, horizon.as_micros()).await?;
     // Hours that are being packed by a process that saw no pool by measured time mark nothing: they are read here.
     blocks::lock_packing(tx).await?;
     measured_marks::take(tx, i64::MAX).await?;

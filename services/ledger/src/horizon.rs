@@ -80,7 +80,7 @@ async fn settle_move(
     let mut news = News {
         facts: begin_to_act(tx, before, now).await?,
         unsettled: BTreeSet::new(),
-        heard: heard(touched::take(tx).await?),
+        heard: heard(touched::take(tx, now.as_micros()).await?),
         gpus: leases(tx, terms, before, now).await?,
         allocations: BTreeSet::new(),
         due,
@@ -177,7 +177,7 @@ pub async fn settle_touched(db: &Db) -> Result<(), LedgerError> {
     hold(&mut tx, &all_keys()).await?;
     // Read behind the locks: another process may just have moved it, and posting at an older one would go back.
     let Some(horizon) = settled(&mut tx).await? else { return Ok(tx.rollback().await?) };
-    let marks = touched::take_until(&mut tx, horizon.as_micros()).await?;
+    let marks = touched::take(&mut tx, horizon.as_micros()).await?;
     let context = context(&mut tx).await?;
     let news = News { heard: heard(marks), ..News::of_batch(BTreeMap::new(), horizon) };
     Settlement::of(&mut tx, &context.books, &news).await?.write(&mut tx, &context, horizon).await?;

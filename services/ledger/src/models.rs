@@ -87,6 +87,19 @@ impl Spans {
         Ok(())
     }
 
+    /// What differs, in words.
+    pub(crate) fn differences(&self) -> Vec<String> {
+        let added = self.added.iter().map(|row| {
+            format!(
+                "read model: {} unit {} at {} us is not as computed",
+                row.allocation, row.unit, row.start_us
+            )
+        });
+        let removed = (!self.removed.is_empty())
+            .then(|| format!("read model: {} spans should not stand", self.removed.len()));
+        added.chain(removed).collect()
+    }
+
     /// Writes what differs.
     pub(crate) async fn write(self, tx: &mut Tx) -> Result<(), LedgerError> {
         remove_spans(tx, &self.removed).await?;

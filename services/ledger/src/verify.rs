@@ -1,14 +1,18 @@
 //! Verification: everything derived anew by the naive painter and compared with what stands. The painter shares no code with attribution.
 
 use crate::error::LedgerError;
+use crate::horizon::{context, settled};
+use crate::models::{Mismatch, Spans};
+use crate::settle::with_measured;
 use gpuledger_books::Books;
+use gpuledger_books::scope::{floor_before, standing};
 use gpuledger_domain::attribution::Attribution;
-use gpuledger_domain::fact::{Account, Settings};
+use gpuledger_domain::fact::{Account, Fact, Settings};
 use gpuledger_domain::ids::{AllocationId, GpuId, TenantId};
 use gpuledger_domain::journal::{journals, postable_until};
 use gpuledger_domain::time::{HOUR_US, Instant};
 use gpuledger_painter::{Owned, Rules, Totals, TotalsKey, UnplacedTime, paint, unplaced};
-use gpuledger_storage::{Db, journals as posted};
+use gpuledger_storage::{Db, Tx, journals as posted};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What verification found.
@@ -56,6 +60,51 @@ pub async fn verify(db: &Db) -> Result<Verdict, LedgerError> {
     Ok(verdict)
 }
 
+/// As [`verify`], of these GPUs from a full hour on, reading what acts there and no more: a sample of a ledger too large to be derived anew.
+///
+/// # Errors
+/// The database.
+pub async fn verify_part(db: &Db, gpus: &[GpuId], from: Instant) -> Result<Verdict, LedgerError> {
+    let mut tx = db.snapshot().await?;
+    let Some(horizon) = settled(&mut tx).await? else { return Ok(Verdict::default()) };
+    let context = context(&mut tx).await?;
+    let mut floors: BTreeMap<GpuId, Instant> =
+        gpus.iter().map(|gpu| (gpu.clone(), from.floor(HOUR_US))).collect();
+    let (facts, terms, computed, spans) = loop {
+        let facts = standing(&mut tx, &context.books, &floors, horizon).await?;
+        let terms = with_measured(&mut tx, &context.books, &facts, &floors).await?;
+        let computed = terms.attribute_from(facts.iter().map(AsRef::as_ref), horizon, &floors);
+        match Spans::compare(&mut tx, &computed, &floors, horizon).await? {
+            Ok(spans) => break (facts, terms, computed, spans),
+            // What stands over a floor may be decided before it, and before the first hour there is nothing to go on from.
+            Err(Mismatch { lower }) => {
+                floors.extend(lower.into_iter().map(|(gpu, at)| (gpu, floor_before(at))))
+            }
+        }
+    };
+    let facts: Vec<Fact> = facts.iter().map(|fact| Fact::clone(fact)).collect();
+    let rules = Rules {
+        geometry: &terms.geometry,
+        settings: terms.settings,
+        pools: &terms.pools,
+        measured: &terms.measured,
+    };
+    let mut painted = paint(&facts, &rules, horizon).totals();
+    painted.retain(|(gpu, hour, ..), _| floors.get(gpu).is_some_and(|floor| hour >= floor));
+    let mut verdict = Verdict { gpus: computed.gpus.len(), sums: painted.len(), ..Verdict::default() };
+    verdict.compare("computed", &painted, &totals_of(&computed));
+    let until = postable_until(horizon, terms.settings);
+    let mut stands = Totals::new();
+    for (gpu, from) in &floors {
+        verdict.journals += add_posted(&mut tx, gpu.as_str(), (*from, until), &mut stands).await?;
+    }
+    painted.retain(|(_, hour, ..), _| *hour < until);
+    stands.retain(|_, sum| *sum != (0, 0));
+    verdict.compare("posted", &painted, &stands);
+    verdict.differences.extend(spans.differences());
+    Ok(verdict)
+}
+
 /// Sums of the computed ledger per GPU, hour, account, tenant and allocation.
 pub fn totals_of(ledger: &Attribution) -> Totals {
     let mut totals = Totals::new();
@@ -81,30 +130,39 @@ pub fn totals_of(ledger: &Attribution) -> Totals {
     totals
 }
 
-async fn posted_totals(
-    tx: &mut gpuledger_storage::Tx,
-    until: Instant,
-) -> Result<(Totals, usize), LedgerError> {
+async fn posted_totals(tx: &mut Tx, until: Instant) -> Result<(Totals, usize), LedgerError> {
     let mut totals = Totals::new();
-    let mut journals = BTreeSet::new();
+    let mut journals = 0;
     for gpu in posted::gpus(tx).await? {
-        for (hour_us, row) in posted::last_entries(tx, &gpu, i64::MIN, until.as_micros()).await? {
-            journals.insert((gpu.clone(), hour_us));
-            let Some(account) = account_of(&row.account) else { continue };
-            let key = (
-                GpuId::new(&gpu),
-                Instant::from_micros(hour_us),
-                account,
-                row.tenant.as_deref().map(TenantId::new),
-                row.allocation.as_deref().map(AllocationId::new),
-            );
-            let sum = totals.entry(key).or_default();
-            sum.0 += i128::from(row.compute_slice_us());
-            sum.1 += i128::from(row.memory_slice_us());
-        }
+        journals += add_posted(tx, &gpu, (Instant::MIN, until), &mut totals).await?;
     }
     totals.retain(|_, sum| *sum != (0, 0));
-    Ok((totals, journals.len()))
+    Ok((totals, journals))
+}
+
+/// Adds the posted entries of a GPU in some hours; returns how many journals they are of.
+async fn add_posted(
+    tx: &mut Tx,
+    gpu: &str,
+    (from, until): (Instant, Instant),
+    totals: &mut Totals,
+) -> Result<usize, LedgerError> {
+    let mut hours = BTreeSet::new();
+    for (hour_us, row) in posted::last_entries(tx, gpu, from.as_micros(), until.as_micros()).await? {
+        hours.insert(hour_us);
+        let Some(account) = account_of(&row.account) else { continue };
+        let key = (
+            GpuId::new(gpu),
+            Instant::from_micros(hour_us),
+            account,
+            row.tenant.as_deref().map(TenantId::new),
+            row.allocation.as_deref().map(AllocationId::new),
+        );
+        let sum = totals.entry(key).or_default();
+        sum.0 += i128::from(row.compute_slice_us());
+        sum.1 += i128::from(row.memory_slice_us());
+    }
+    Ok(hours.len())
 }
 
 fn account_of(word: &str) -> Option<Account> {
@@ -175,11 +233,7 @@ impl Verdict {
     }
 
     /// The read model the API answers from says the same as the ledger computed from facts.
-    async fn check_read_model(
-        &mut self,
-        tx: &mut gpuledger_storage::Tx,
-        computed: &Attribution,
-    ) -> Result<(), LedgerError> {
+    async fn check_read_model(&mut self, tx: &mut Tx, computed: &Attribution) -> Result<(), LedgerError> {
         let stands = gpuledger_books::spans::load(tx).await?;
         // A pool may serve several with one unit over one time.
         let key = |span: &gpuledger_domain::usage::UsageSpan| {

@@ -81,8 +81,8 @@ async fn a_marked_node_is_taken_once_from_the_earliest_instant() -> Result<()> {
     touched::mark_from(&mut tx, &marks(&[("n2", 5), ("n1", 7)])).await?;
     touched::mark_from(&mut tx, &marks(&[("n1", 3)])).await?;
     touched::mark_from(&mut tx, &marks(&[("n1", 9)])).await?;
-    assert_eq!(touched::take(&mut tx).await?, marks(&[("n1", 3), ("n2", 5)]));
-    assert_eq!(touched::take(&mut tx).await?, marks(&[]));
+    assert_eq!(touched::take(&mut tx, 9).await?, marks(&[("n1", 3), ("n2", 5)]));
+    assert_eq!(touched::take(&mut tx, 9).await?, marks(&[]));
     drop(tx);
     database.drop().await
 }
@@ -96,9 +96,12 @@ async fn a_mark_stays_for_what_the_horizon_has_not_reached() -> Result<()> {
     alive::merge(&mut tx, &alive::runs(heard)).await?;
     touched::mark_from(&mut tx, &marks(&[("past", HOUR), ("both", HOUR), ("later", 3 * HOUR)])).await?;
     assert!(touched::any(&mut tx, 2 * HOUR).await?);
-    assert_eq!(touched::take_until(&mut tx, 2 * HOUR).await?, marks(&[("past", HOUR), ("both", HOUR)]));
+    assert_eq!(touched::take(&mut tx, 2 * HOUR).await?, marks(&[("past", HOUR), ("both", HOUR)]));
     assert!(!touched::any(&mut tx, 2 * HOUR).await?, "what stays is not looked at before the horizon moves");
-    assert_eq!(touched::take(&mut tx).await?, marks(&[("both", 2 * HOUR + 1), ("later", 3 * HOUR)]));
+    assert_eq!(
+        touched::take(&mut tx, 4 * HOUR).await?,
+        marks(&[("both", 2 * HOUR + 1), ("later", 3 * HOUR)])
+    );
     drop(tx);
     database.drop().await
 }

@@ -12,14 +12,14 @@ use gpuledger_books::usage::measure;
 use gpuledger_books::usage_json::{QUANTITIES, usage_json};
 use gpuledger_books::{Books, objects, standing};
 use gpuledger_domain::finding::Finding;
-use gpuledger_domain::ids::TenantId;
+use gpuledger_domain::ids::{GpuId, TenantId};
 use gpuledger_domain::report::{GroupKey, Report, ReportContext, UsageRow, Weight};
 use gpuledger_domain::share::Share;
 use gpuledger_domain::time::{Instant, Window};
 use gpuledger_domain::usage::{AllocationView, UsageSpan};
 use gpuledger_ledger::balance::{BalanceRow, balance as fleet_balance};
 use gpuledger_ledger::horizon::settled;
-use gpuledger_ledger::verify::verify as verify_ledger;
+use gpuledger_ledger::verify::{verify as verify_ledger, verify_part};
 use gpuledger_storage::spans::SpanFilter;
 use gpuledger_storage::{Tx, state};
 use gpuledger_telemetry::terminal::{say, say_err};
@@ -205,9 +205,15 @@ fn balance_cells(row: &BalanceRow) -> Vec<String> {
 }
 
 /// Derives everything anew by the second, naive method and compares.
-pub(crate) async fn verify(settings: &Settings) -> Result<Outcome> {
+pub(crate) async fn verify(settings: &Settings, gpus: &[String], from: Option<Instant>) -> Result<Outcome> {
     let db = writer(settings).await?;
-    let verdict = verify_ledger(&db).await?;
+    let verdict = match from {
+        Some(from) => {
+            let gpus: Vec<GpuId> = gpus.iter().map(|gpu| GpuId::new(gpu)).collect();
+            verify_part(&db, &gpus, from).await?
+        }
+        None => verify_ledger(&db).await?,
+    };
     for difference in verdict.differences.iter().take(50) {
         say_err(difference);
     }

@@ -168,7 +168,7 @@ async fn a_node_that_goes_on_living_is_not_marked_a_15() {
     let lines: Vec<String> = (0..120).map(|sequence| window(0, sequence)).collect();
     let marked = async || {
         let mut tx = database.db.begin().await.unwrap();
-        let marks = touched::take(&mut tx).await.unwrap();
+        let marks = touched::take(&mut tx, 4_000_000_000_000_000).await.unwrap();
         tx.commit().await.unwrap();
         marks.len()
     };

@@ -125,7 +125,13 @@ pub enum MessagingError {
 impl MessagingError {
     /// The cluster could not be asked: it may answer when it is up again.
     pub fn is_out_of_reach(&self) -> bool {
-        matches!(self, Self::Kafka { .. } | Self::NoCluster { .. })
+        match self {
+            Self::Kafka { .. } | Self::NoCluster { .. } => true,
+            // Brokers that go away in the middle of the question, or that have just come back and know no leader yet.
+            Self::TopicIds(TopicIdError::Request(_)) => true,
+            Self::TopicIds(TopicIdError::Topic { code, .. }) => *code == RDKafkaErrorCode::LeaderNotAvailable,
+            _ => false,
+        }
     }
 
     /// The record itself is at fault and will never be taken; the next one may be. No broker, no right and no such topic can be mended
@@ -151,5 +157,21 @@ impl MessagingError {
     pub(crate) fn kafka(doing: impl Into<String>) -> impl FnOnce(KafkaError) -> Self {
         let doing = doing.into();
         move |source| Self::Kafka { doing, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brokers_that_go_away_in_any_question_are_out_of_reach_and_a_topic_that_is_not_there_is_no_such_thing()
+    {
+        let topic = |code| MessagingError::TopicIds(TopicIdError::Topic { topic: "t".to_owned(), code });
+        let gone = TopicIdError::Request(RDKafkaErrorCode::BrokerTransportFailure);
+        assert!(MessagingError::TopicIds(gone).is_out_of_reach());
+        assert!(topic(RDKafkaErrorCode::LeaderNotAvailable).is_out_of_reach());
+        assert!(!topic(RDKafkaErrorCode::UnknownTopicOrPartition).is_out_of_reach());
+        assert!(!MessagingError::Stopped.is_out_of_reach());
     }
 }

@@ -61,24 +61,29 @@ impl Facts<'_> {
                    "memory_bytes": 85_520_809_984_u64, "compute_slices": 7, "memory_slices": 8, "mig": true, "state": "ok",
                    "instances": (0..INSTANCES).map(instance).collect::<Vec<_>>()})
         };
-        let name = Fleet::node_name(node);
+        let name = self.fleet.node_name(node);
         let data = json!({"node": name, "boot_id": self.fleet.boot(node), "gpus": (0..GPUS).map(gpu).collect::<Vec<_>>()});
         let source = format!("/nodes/{name}/collector");
         (at, self.record((&source, &format!("{name}-inventory"), "node.inventory"), at, &name, &data))
+    }
+
+    /// Of an allocation; two fleets share none.
+    fn name(&self, hold: u64) -> String {
+        format!("h-{}-{hold}", self.fleet.seed)
     }
 
     fn grant(&self, hold: u64, at: Instant) -> Record {
         let unit = hold % (self.fleet.nodes * UNITS);
         let (node, place) = (unit / UNITS, unit % UNITS);
         let gpu = self.fleet.gpu_uuid(node, place / INSTANCES);
-        let id = format!("h-{hold}");
+        let id = self.name(hold);
         let data = json!({"allocation": id, "tenant": format!("t-{}", hold % 40), "mode": "exclusive", "class": "on_demand",
             "units": [{"gpu": gpu, "mig": {"profile": "1g.10gb", "placement": {"start": place % INSTANCES, "size": 1}}}]});
         self.record((ALLOCATOR, &format!("{id}-granted"), "allocation.granted"), at, &id, &data)
     }
 
     fn release(&self, hold: u64, at: Instant) -> Record {
-        let id = format!("h-{hold}");
+        let id = self.name(hold);
         let data = json!({"allocation": id, "reason": "completed"});
         self.record((ALLOCATOR, &format!("{id}-released"), "allocation.released"), at, &id, &data)
     }

@@ -73,8 +73,8 @@ fn uuid(parts: &[u64]) -> String {
 }
 
 impl Fleet {
-    pub(crate) fn node_name(node: u64) -> String {
-        format!("gpu-{node:05}")
+    pub(crate) fn node_name(&self, node: u64) -> String {
+        format!("gpu-{}-{node:05}", self.seed)
     }
 
     pub(crate) fn gpu_uuid(&self, node: u64, gpu: u64) -> String {

@@ -100,7 +100,7 @@ fn process(gpu: &str, row: &Row, began_us: i64) -> Vec<u8> {
 /// The bytes of a window.
 pub(crate) fn encode(fleet: &Fleet, window: &Window, gpus: &[String]) -> Vec<u8> {
     let mut out = Vec::with_capacity(26_000);
-    bytes(&mut out, 1, Fleet::node_name(window.node).as_bytes());
+    bytes(&mut out, 1, fleet.node_name(window.node).as_bytes());
     bytes(&mut out, 2, fleet.boot(window.node).as_bytes());
     bytes(&mut out, 3, fleet.stream(window.node).as_bytes());
     number(&mut out, 4, window.sequence);

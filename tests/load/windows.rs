@@ -74,7 +74,7 @@ impl<'f> Windows<'f> {
 
     fn record(&mut self, window: &Window) -> Record {
         self.records += 1;
-        let name = Fleet::node_name(window.node);
+        let name = self.fleet.node_name(window.node);
         let id = format!("{}-{}", self.fleet.stream(window.node), window.sequence);
         let source = format!("/nodes/{name}/collector");
         let gpus = usize::try_from(window.node).ok().and_then(|node| self.gpus.get(node));

@@ -38,6 +38,7 @@ pub mod state;
 pub mod telemetry;
 pub mod touched;
 pub mod trial;
+pub mod unposted;
 pub mod unread;
 
 pub use connect::{Db, Memory, Role, Scope, Tx, connect};

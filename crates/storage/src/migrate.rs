@@ -53,6 +53,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "parked_decisions",
         include_str!("../../../migrations/20260901001600_parked_decisions.sql"),
     ),
+    (20_260_901_001_650, "unposted", include_str!("../../../migrations/20260901001650_unposted.sql")),
 ];
 
 /// Brings the schema up to date and returns how many migrations that took: 0 on a current database.

@@ -9,7 +9,7 @@ use gpuledger_books::scope::reach_of_all;
 use gpuledger_domain::fact::Fact;
 use gpuledger_domain::ids::GpuId;
 use gpuledger_domain::time::Instant;
-use gpuledger_storage::{Tx, blocks, measured_marks, reach, spans, state, touched};
+use gpuledger_storage::{Tx, blocks, measured_marks, reach, spans, state, touched, unposted};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ pub(crate) async fn derive(tx: &mut Tx, context: &BatchContext, horizon: Instant
     let terms = with_measured(tx, &context.books, &facts, &floors).await?;
     let ledger = terms.attribute_from(facts.iter().map(AsRef::as_ref), horizon, &floors);
     post::post(tx, &ledger, &floors, terms.settings, horizon).await?;
+    unposted::clear(tx).await?;
     spans::clear(tx).await?;
     models::write_all(tx, &ledger, horizon).await?;
     reach::clear(tx).await?;

@@ -3,7 +3,7 @@
 use crate::decide::{Decision, conflict, decide, refused, too_late};
 use crate::error::LedgerError;
 use crate::incoming::{Arrivals, Incoming};
-use crate::settle::Settlement;
+use crate::settle::{Journals, Settlement};
 use crate::{RULE_SET, horizon, parking, telemetry};
 use gpuledger_books::closed::Closed;
 use gpuledger_books::facts::indexed;
@@ -34,6 +34,8 @@ pub struct Tally {
     pub parked: u64,
     /// Nodes whose silences changed by telemetry: they are marked, to be settled.
     pub silences: u64,
+    /// GPUs that were marked, to be posted.
+    pub unposted: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -43,6 +45,7 @@ impl std::ops::AddAssign for Tally {
         self.repeated += other.repeated;
         self.parked += other.parked;
         self.silences += other.silences;
+        self.unposted += other.unposted;
     }
 }
 
@@ -137,7 +140,7 @@ async fn apply_facts(
         // Read with the locks held: who changes the names of products settles everything anew under all of them.
         let context = horizon::context(tx).await?;
         let (applied, accepted, windows) = take_in(tx, arrivals, now, &context).await?;
-        let done = (applied, windows, context.books.settings);
+        let mut done = (applied, windows, context.books.settings);
         // Before the first horizon nothing is posted. Whoever sets it takes every lock first, and then finds these facts.
         let Some(horizon) = horizon::settled(tx).await? else { return Ok(done) };
         let news = News::of_batch(accepted, horizon);
@@ -148,7 +151,8 @@ async fn apply_facts(
         let subjects = settlement.scope.subjects.iter().map(|subject| key_of(subject));
         let needed: BTreeSet<i32> = subjects.chain(keys.iter().copied()).collect();
         if needed.is_subset(&keys) {
-            settlement.write(tx, &context, horizon).await?;
+            let journals = if arrivals.is_backlog { Journals::Later } else { Journals::Now };
+            done.0.tally.unposted += settlement.write(tx, &context, horizon, journals).await?;
             return Ok(done);
         }
         // What stands already leads further than the batch itself names: begin again with all locks, lowest first.

@@ -148,7 +148,8 @@ struct Read {
 fn read_ahead(mut batch: Batch, now: Instant) -> JoinHandle<Read> {
     tokio::task::spawn_blocking(move || {
         let messages = std::mem::take(&mut batch.messages);
-        Read { batch, arrivals: arrivals(messages, now) }
+        let arrivals = Arrivals { is_backlog: batch.is_full, ..arrivals(messages, now) };
+        Read { batch, arrivals }
     })
 }
 
@@ -190,7 +191,7 @@ fn arrivals(messages: Vec<Message>, now: Instant) -> Arrivals {
             Err(payload) => events.push(incoming(&message, &payload)),
         }
     }
-    Arrivals { events, windows: Arc::new(windows), origins }
+    Arrivals { events, windows: Arc::new(windows), origins, ..Arrivals::default() }
 }
 
 /// What lies outside these bounds is judged, and parked with its reason.

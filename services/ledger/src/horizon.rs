@@ -5,7 +5,7 @@
 
 use crate::batch::BatchContext;
 use crate::error::LedgerError;
-use crate::settle::{DERIVED, Settlement, with_measured};
+use crate::settle::{DERIVED, Journals, Settlement, with_measured};
 use crate::{RULE_SET, anew, post};
 use gpuledger_books::closed::closed_periods;
 use gpuledger_books::facts::decode;
@@ -90,7 +90,7 @@ async fn settle_move(
     add_pools(tx, terms, &mut news).await?;
     let settlement = Settlement::of(tx, terms, &news).await?;
     let settled: BTreeSet<GpuId> = settlement.gpus().cloned().collect();
-    settlement.write(tx, context, now).await?;
+    settlement.write(tx, context, now, Journals::Now).await?;
     match due {
         Some(due) => post_due(tx, terms, due, &settled, now).await,
         None => Ok(()),
@@ -180,7 +180,8 @@ pub async fn settle_touched(db: &Db) -> Result<(), LedgerError> {
     let marks = touched::take(&mut tx, horizon.as_micros()).await?;
     let context = context(&mut tx).await?;
     let news = News { heard: heard(marks), ..News::of_batch(BTreeMap::new(), horizon) };
-    Settlement::of(&mut tx, &context.books, &news).await?.write(&mut tx, &context, horizon).await?;
+    let settlement = Settlement::of(&mut tx, &context.books, &news).await?;
+    settlement.write(&mut tx, &context, horizon, Journals::Now).await?;
     Ok(tx.commit().await?)
 }
 

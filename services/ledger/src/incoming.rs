@@ -14,6 +14,8 @@ pub struct Arrivals {
     pub windows: Arc<Vec<Arrived>>,
     /// Of each window, where it came from.
     pub origins: Vec<Origin>,
+    /// More waits behind it: what is posted with this batch would soon be posted again.
+    pub is_backlog: bool,
 }
 
 /// A place in Kafka.

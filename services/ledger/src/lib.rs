@@ -27,6 +27,9 @@ pub mod replay;
 pub mod serve;
 mod settle;
 mod telemetry;
+#[cfg(test)]
+mod testing;
+pub mod unposted;
 pub mod verify;
 
 pub use error::LedgerError;

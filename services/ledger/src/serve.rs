@@ -8,7 +8,7 @@ use crate::error::LedgerError;
 use crate::measured;
 use crate::pack::{self, Schedule};
 use crate::progress::Progress;
-use crate::{horizon, inbox, parking};
+use crate::{horizon, inbox, parking, unposted};
 use gpuledger_archive::ArchiveSettings;
 use gpuledger_messaging::{ConsumerSettings, KafkaSettings};
 use gpuledger_storage::Db;
@@ -32,6 +32,10 @@ const SETTLE_EVERY: Duration = Duration::from_secs(1);
 const SETTLE_LONGEST: Duration = Duration::from_secs(30);
 /// Settling holds every lock, so it rests so many times as long as it took: batches get the rest of the time.
 const SETTLE_REST: u32 = 4;
+/// How often it is looked whether a backlog is in and its journals can be posted.
+const POST_EVERY: Duration = Duration::from_millis(500);
+/// While a backlog comes in, its journals wait, but no longer than this.
+const POST_LONGEST: Duration = Duration::from_secs(60);
 /// How often it is looked whether an hour of telemetry is to be packed.
 const PACK_EVERY: Duration = Duration::from_millis(500);
 /// How often partitions are made ahead, telemetry that is due is archived, and old telemetry is let go.
@@ -89,6 +93,7 @@ pub fn serve(settings: LedgerSettings, shutdown: &Shutdown) -> Result<(), promet
     let ledger = Ticking { db, clock, counters, part: health.part("ledger") };
     shutdown.spawn("inbox", ledger.clone().drain_inbox(shutdown.clone()));
     shutdown.spawn("settling", ledger.clone().settle(shutdown.clone()));
+    shutdown.spawn("posting", ledger.clone().post(shutdown.clone()));
     shutdown.spawn("packing", ledger.clone().pack(shutdown.clone()));
     shutdown.spawn("keeping", ledger.clone().keep(keeping, shutdown.clone()));
     shutdown.spawn("horizon", ledger.follow_clock(shutdown.clone()));
@@ -104,6 +109,8 @@ struct Counters {
     unarchived: IntGauge,
     /// Silences that changed since the process began.
     silences: Arc<AtomicU64>,
+    /// GPUs that batches with more behind them marked, since the process began.
+    unposted: Arc<AtomicU64>,
 }
 
 impl Counters {
@@ -115,6 +122,7 @@ impl Counters {
             parked: metrics.gauge(LEDGER_PARKED)?,
             unarchived: metrics.gauge(LEDGER_UNARCHIVED)?,
             silences: Arc::default(),
+            unposted: Arc::default(),
         })
     }
 
@@ -125,6 +133,7 @@ impl Counters {
         }
         self.windows.with_label_values(&["accepted"]).inc_by(tally.windows);
         self.silences.fetch_add(tally.silences, Ordering::Relaxed);
+        self.unposted.fetch_add(tally.unposted, Ordering::Relaxed);
     }
 }
 
@@ -215,6 +224,29 @@ impl Ticking {
                 return;
             }
             pause = SETTLE_EVERY.max(began.elapsed() * SETTLE_REST);
+        }
+    }
+
+    /// Posts what a backlog left, once no more of it comes.
+    async fn post(self, shutdown: Shutdown) {
+        let (mut seen, mut waits_since) = (0, None);
+        while !ended(&shutdown, POST_EVERY).await {
+            let marks = self.counters.unposted.load(Ordering::Relaxed);
+            let waited = waits_since.get_or_insert_with(Instant::now).elapsed();
+            if marks != seen && waited < POST_LONGEST {
+                seen = marks;
+                continue;
+            }
+            (seen, waits_since) = (marks, None);
+            let posted = async {
+                while unposted::post_some(&self.db).await? && !shutdown.token().is_cancelled() {}
+                Ok(())
+            };
+            if let Err(error) = posted.await
+                && self.failed(&error, &shutdown).await
+            {
+                return;
+            }
         }
     }
 

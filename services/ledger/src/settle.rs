@@ -4,10 +4,10 @@ use crate::batch::BatchContext;
 use crate::error::LedgerError;
 use crate::models::{self, Mismatch};
 use crate::points::point;
-use crate::post;
+use crate::{post, unposted};
 use gpuledger_books::Terms;
 use gpuledger_books::measured;
-use gpuledger_books::scope::{News, Scope, floor_before, gather};
+use gpuledger_books::scope::{News, Scope, floor_before, gather, standing};
 use gpuledger_domain::attribution::Attribution;
 use gpuledger_domain::fact::Fact;
 use gpuledger_domain::ids::GpuId;
@@ -19,6 +19,15 @@ use std::sync::Arc;
 
 /// Form of the read models. Another one in the database means that all is derived anew before anything else is posted.
 pub(crate) const DERIVED: i32 = 1;
+
+/// When journals are posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Journals {
+    /// In this transaction.
+    Now,
+    /// Once what waits behind this batch is in: the GPUs are marked (ADR 55).
+    Later,
+}
 
 /// What the news change, computed and not yet written.
 pub(crate) struct Settlement {
@@ -55,21 +64,62 @@ impl Settlement {
         self.posted_from.keys()
     }
 
-    /// Posts journals and read models.
+    /// Posts journals, or marks them to be posted, and read models. Returns of how many GPUs the journals wait.
     pub(crate) async fn write(
         self,
         tx: &mut Tx,
         context: &BatchContext,
         horizon: Instant,
-    ) -> Result<(), LedgerError> {
-        post::post(tx, &self.ledger, &self.posted_from, context.books.settings, horizon).await?;
+        journals: Journals,
+    ) -> Result<u64, LedgerError> {
+        let settings = context.books.settings;
+        let waiting = match journals {
+            Journals::Now => {
+                post::post(tx, &self.ledger, &self.posted_from, settings, horizon).await?;
+                0
+            }
+            Journals::Later => unposted::mark(tx, &self.posted_from, settings, horizon).await?,
+        };
         point("ledger::after-journals");
         self.spans.write(tx).await?;
         models::replace_allocations_of(tx, &self.ledger, &self.scope.changes.allocations, horizon).await?;
         let subjects: Vec<String> = self.scope.reach.keys().cloned().collect();
         let rows: Vec<reach::ReachRow> = self.scope.reach.into_values().flatten().collect();
         reach::replace(tx, &subjects, &rows).await?;
-        Ok(reach::list(tx, &self.scope.named).await?)
+        reach::list(tx, &self.scope.named).await?;
+        Ok(waiting)
+    }
+}
+
+/// What stands from floors on, attributed anew from the facts that act there and no more.
+pub(crate) struct Anew {
+    pub(crate) facts: Vec<Arc<Fact>>,
+    pub(crate) terms: Terms,
+    pub(crate) ledger: Attribution,
+    /// How the read model differs.
+    pub(crate) spans: models::Spans,
+}
+
+impl Anew {
+    /// Floors are lowered until what stands over them goes on.
+    pub(crate) async fn from(
+        tx: &mut Tx,
+        terms: &Terms,
+        floors: &mut BTreeMap<GpuId, Instant>,
+        horizon: Instant,
+    ) -> Result<Self, LedgerError> {
+        loop {
+            let facts = standing(tx, terms, floors, horizon).await?;
+            let terms = with_measured(tx, terms, &facts, floors).await?;
+            let ledger = terms.attribute_from(facts.iter().map(AsRef::as_ref), horizon, floors);
+            match models::Spans::compare(tx, &ledger, floors, horizon).await? {
+                Ok(spans) => return Ok(Self { facts, terms, ledger, spans }),
+                // What stands over a floor may be decided before it, and before the first hour there is nothing to go on from.
+                Err(Mismatch { lower }) => {
+                    floors.extend(lower.into_iter().map(|(gpu, at)| (gpu, floor_before(at))));
+                }
+            }
+        }
     }
 }
 

@@ -2,17 +2,15 @@
 
 use crate::error::LedgerError;
 use crate::horizon::{context, settled};
-use crate::models::{Mismatch, Spans};
-use crate::settle::with_measured;
+use crate::settle::Anew;
 use gpuledger_books::Books;
-use gpuledger_books::scope::{floor_before, standing};
 use gpuledger_domain::attribution::Attribution;
 use gpuledger_domain::fact::{Account, Fact, Settings};
 use gpuledger_domain::ids::{AllocationId, GpuId, TenantId};
 use gpuledger_domain::journal::{journals, postable_until};
 use gpuledger_domain::time::{HOUR_US, Instant};
 use gpuledger_painter::{Owned, Rules, Totals, TotalsKey, UnplacedTime, paint, unplaced};
-use gpuledger_storage::{Db, Tx, journals as posted};
+use gpuledger_storage::{Db, Tx, journals as posted, unposted};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What verification found.
@@ -24,6 +22,8 @@ pub struct Verdict {
     pub journals: usize,
     /// Sums compared, one per GPU, hour, account, tenant and allocation.
     pub sums: usize,
+    /// GPUs whose journals wait to be posted: they are not compared from there on.
+    pub waiting: usize,
     /// Allocations of unplaced units compared.
     pub unplaced: usize,
     /// Every difference, in words.
@@ -52,9 +52,7 @@ pub async fn verify(db: &Db) -> Result<Verdict, LedgerError> {
     let until = postable_until(horizon, terms.settings);
     let (stands, journals) = posted_totals(&mut tx, until).await?;
     verdict.journals = journals;
-    let due: Totals =
-        painted.iter().filter(|((_, hour, ..), _)| *hour < until).map(|(k, v)| (k.clone(), *v)).collect();
-    verdict.compare("posted", &due, &stands);
+    verdict.compare_posted(&mut tx, painted, stands, until).await?;
     verdict.compare_unplaced(&unplaced(&books.facts, &rules, horizon), &computed);
     verdict.check_read_model(&mut tx, &computed).await?;
     Ok(verdict)
@@ -70,18 +68,8 @@ pub async fn verify_part(db: &Db, gpus: &[GpuId], from: Instant) -> Result<Verdi
     let context = context(&mut tx).await?;
     let mut floors: BTreeMap<GpuId, Instant> =
         gpus.iter().map(|gpu| (gpu.clone(), from.floor(HOUR_US))).collect();
-    let (facts, terms, computed, spans) = loop {
-        let facts = standing(&mut tx, &context.books, &floors, horizon).await?;
-        let terms = with_measured(&mut tx, &context.books, &facts, &floors).await?;
-        let computed = terms.attribute_from(facts.iter().map(AsRef::as_ref), horizon, &floors);
-        match Spans::compare(&mut tx, &computed, &floors, horizon).await? {
-            Ok(spans) => break (facts, terms, computed, spans),
-            // What stands over a floor may be decided before it, and before the first hour there is nothing to go on from.
-            Err(Mismatch { lower }) => {
-                floors.extend(lower.into_iter().map(|(gpu, at)| (gpu, floor_before(at))))
-            }
-        }
-    };
+    let Anew { facts, terms, ledger: computed, spans } =
+        Anew::from(&mut tx, &context.books, &mut floors, horizon).await?;
     let facts: Vec<Fact> = facts.iter().map(|fact| Fact::clone(fact)).collect();
     let rules = Rules {
         geometry: &terms.geometry,
@@ -98,9 +86,8 @@ pub async fn verify_part(db: &Db, gpus: &[GpuId], from: Instant) -> Result<Verdi
     for (gpu, from) in &floors {
         verdict.journals += add_posted(&mut tx, gpu.as_str(), (*from, until), &mut stands).await?;
     }
-    painted.retain(|(_, hour, ..), _| *hour < until);
     stands.retain(|_, sum| *sum != (0, 0));
-    verdict.compare("posted", &painted, &stands);
+    verdict.compare_posted(&mut tx, painted, stands, until).await?;
     verdict.differences.extend(spans.differences());
     Ok(verdict)
 }
@@ -230,6 +217,26 @@ impl Verdict {
                 ));
             }
         }
+    }
+
+    /// What is posted before `until` says what was painted, but where journals wait for what waits behind a backlog.
+    async fn compare_posted(
+        &mut self,
+        tx: &mut Tx,
+        mut painted: Totals,
+        mut stands: Totals,
+        until: Instant,
+    ) -> Result<(), LedgerError> {
+        let marks = unposted::load(tx).await?;
+        self.waiting = marks.len();
+        let is_posted = |key: &TotalsKey| {
+            let (gpu, hour, ..) = key;
+            *hour < until && marks.get(gpu.as_str()).is_none_or(|from_us| hour.as_micros() < *from_us)
+        };
+        painted.retain(|key, _| is_posted(key));
+        stands.retain(|key, _| is_posted(key));
+        self.compare("posted", &painted, &stands);
+        Ok(())
     }
 
     /// The read model the API answers from says the same as the ledger computed from facts.

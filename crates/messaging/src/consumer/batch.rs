@@ -53,6 +53,8 @@ pub struct Batch {
     pub messages: Vec<Message>,
     /// One span for each partition of the messages, sorted by partition.
     pub spans: Vec<Span>,
+    /// It reached its limit of messages or bytes before its time was over: more waits behind it.
+    pub is_full: bool,
     pub(super) lease: Lease,
 }
 

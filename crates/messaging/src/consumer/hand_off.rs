@@ -81,7 +81,12 @@ impl HandOff {
                 this.thread.notify_all();
                 let (ready, number, withdrawn) = batch?;
                 let lease = Lease { number, withdrawn, hand_off: this.clone() };
-                return Ok(Batch { messages: ready.messages, spans: ready.spans, lease });
+                return Ok(Batch {
+                    messages: ready.messages,
+                    spans: ready.spans,
+                    is_full: ready.is_full,
+                    lease,
+                });
             }
             woken.await;
         }

@@ -20,7 +20,7 @@ pub struct BatchLimits {
 
 impl Default for BatchLimits {
     fn default() -> Self {
-        Self { messages: 5000, bytes: 8 * 1024 * 1024, wait: Duration::from_millis(200) }
+        Self { messages: 20_000, bytes: 8 * 1024 * 1024, wait: Duration::from_millis(200) }
     }
 }
 

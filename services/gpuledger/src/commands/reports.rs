@@ -225,6 +225,12 @@ pub(crate) async fn verify(settings: &Settings, gpus: &[String], from: Option<In
         "{} GPUs, {} journals, {} sums, {} allocations of unplaced units",
         verdict.gpus, verdict.journals, verdict.sums, verdict.unplaced
     );
+    if verdict.waiting > 0 {
+        say(&format!(
+            "journals of {} GPUs wait while a backlog is read: they are compared once they stand",
+            verdict.waiting
+        ));
+    }
     if verdict.holds() {
         say(&format!("the ledger holds: {counts}, derived anew by the naive painter, are equal"));
         return Ok(Outcome::Done);

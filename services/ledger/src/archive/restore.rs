@@ -74,7 +74,7 @@ fn arrivals(key: &FileKey, rows: Vec<WindowRow>, now: Instant) -> Arrivals {
             _ => events.push(judged(&staged(&row), &origin)),
         }
     }
-    Arrivals { events, windows: Arc::new(windows), origins }
+    Arrivals { events, windows: Arc::new(windows), origins, ..Arrivals::default() }
 }
 
 /// A window in plain form; others are for the reader of events to judge.

@@ -1,31 +1,14 @@
 use super::*;
 use crate::incoming::Incoming;
 use crate::replay::{Input, apply_alone, replay};
-use gpuledger_domain::time::Instant as Time;
+use crate::testing::{Database, now};
 use gpuledger_storage::hours::{Filter, PackedHour, load};
-use gpuledger_storage::{Role, blocks, connect, migrate, touched};
+use gpuledger_storage::{blocks, touched};
 use gpuledger_wire::time::parse_time;
 use serde_json::json;
 use std::io::Cursor;
-use std::process::Command;
-
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/local/postgres.sh");
-
-struct Database {
-    db: Db,
-    url: String,
-}
 
 impl Database {
-    async fn new() -> Self {
-        script(&["start"], None);
-        let url = script(&["fresh-db"], None);
-        let owner = connect(&url, Role::Owner).await.unwrap();
-        migrate(&owner).await.unwrap();
-        owner.close().await;
-        Self { db: connect(&url, Role::Writer).await.unwrap(), url }
-    }
-
     async fn take(&self, lines: &[String]) -> u64 {
         let batch: Vec<Incoming> =
             lines.iter().map(|line| Incoming::trusted(line.as_bytes().to_vec(), "test".to_owned())).collect();
@@ -43,26 +26,6 @@ impl Database {
         let mut tx = self.db.snapshot().await.unwrap();
         blocks::waiting(&mut tx).await.unwrap().len()
     }
-
-    async fn drop(self) {
-        self.db.close().await;
-        script(&["drop-db"], Some(&self.url));
-    }
-}
-
-fn script(words: &[&str], url: Option<&str>) -> String {
-    let mut command = Command::new("bash");
-    command.arg(SCRIPT).args(words);
-    if let Some(url) = url {
-        command.env("DATABASE_URL", url);
-    }
-    let done = command.output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap().lines().last().unwrap_or_default().to_owned()
-}
-
-fn now() -> Time {
-    parse_time("2026-10-02T00:00:00Z").unwrap()
 }
 
 /// A window of ten seconds; of each node they follow each other from 08:50 on.

@@ -24,6 +24,8 @@ pub(super) struct Forming {
 pub(in crate::consumer) struct Ready {
     pub(in crate::consumer) messages: Vec<Message>,
     pub(in crate::consumer) spans: Vec<Span>,
+    /// It reached a limit before its time was over: more waits behind it.
+    pub(in crate::consumer) is_full: bool,
 }
 
 impl Forming {
@@ -52,17 +54,22 @@ impl Forming {
     /// `None` when the batch must be handed over, else how long that can wait.
     pub(super) fn due_in(&self, limits: &BatchLimits, now: Instant) -> Option<Duration> {
         let Some(since) = self.since else { return Some(IDLE) };
-        if self.messages.len() >= limits.messages || self.bytes >= limits.bytes {
+        if self.is_full(limits) {
             return None;
         }
         let left = limits.wait.saturating_sub(now.saturating_duration_since(since));
         (!left.is_zero()).then(|| left.min(IDLE))
     }
 
+    fn is_full(&self, limits: &BatchLimits) -> bool {
+        self.messages.len() >= limits.messages || self.bytes >= limits.bytes
+    }
+
     /// Empties the batch into one that can be handed over.
-    pub(super) fn ready(&mut self) -> Ready {
-        let full = std::mem::take(self);
-        Ready { messages: full.messages, spans: full.spans.into_values().collect() }
+    pub(super) fn ready(&mut self, limits: &BatchLimits) -> Ready {
+        let is_full = self.is_full(limits);
+        let formed = std::mem::take(self);
+        Ready { messages: formed.messages, spans: formed.spans.into_values().collect(), is_full }
     }
 
     pub(super) fn forget(&mut self, partitions: &[Partition]) {

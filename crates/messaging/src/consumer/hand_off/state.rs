@@ -110,7 +110,7 @@ impl State {
 
     /// Queues the forming batch, unless an order has made it worthless.
     pub(super) fn enqueue(&mut self) {
-        let ready = self.forming.ready();
+        let ready = self.forming.ready(&self.limits);
         if self.order() == Order::Read && !ready.messages.is_empty() {
             self.queue.push_back(ready);
         }

@@ -14,6 +14,10 @@ use clap::Parser;
 use outcome::Outcome;
 use std::process::ExitCode;
 
+/// Batches are made on one thread and freed on another, megabytes at a time: glibc's heaps of each thread keep what the largest batch needed.
+#[global_allocator]
+static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // Reads FAILPOINTS; the places it names act until the end.
     // A release build looks at no failpoint, whatever its features.

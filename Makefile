@@ -44,6 +44,7 @@ soak: ## the long form of the random suites: 10,000 cases, 1,000 stories, 1,000 
 	SOAK_CASES=$${SOAK_CASES:-10000} cargo test --locked -p gpuledger-tests properties -- --nocapture
 	SOAK_CASES=$${SOAK_STORIES:-1000} cargo test --locked -p gpuledger-tests bounded -- --nocapture
 	SOAK_SEEDS=$${SOAK_SEEDS:-1000} cargo test --locked -p gpuledger-collector --test simulated drawn -- --nocapture
+	@$$($(LOCAL)/python.sh) tests/tlog folders --cases $${SOAK_CASES:-10000}
 
 .PHONY: mutants
 mutants: ## break each rule on purpose, one at a time, and see that the tests notice (MUTANTS='A-7 I-1' for some rules); takes long
@@ -77,6 +78,11 @@ bench-growth: ## the same work on a ledger with one month in place and with 24 m
 	@$(LOCAL)/install.sh
 	@$$($(LOCAL)/python.sh) tests/bench/growth.py
 
+.PHONY: bench-audit
+bench-audit: ## leaves until they are under a published checkpoint, beside INSERT of the same bytes; proofs beside rows; verification on one core (LEAVES=n)
+	@$(LOCAL)/install.sh
+	@$$($(LOCAL)/python.sh) tests/bench/audit.py
+
 .PHONY: bench-live
 bench-live: ## 56,000 rows a second for five minutes: CPU, stored rows, lag (RATE=n, SECONDS_MEASURED=n)
 	@$(LOCAL)/install.sh
@@ -89,7 +95,15 @@ bench-rows: ## rows and bytes a day of 1,000 GPUs, by table and in the archive (
 	@$$($(LOCAL)/python.sh) tests/bench/rows.py
 
 .PHONY: judge
-judge: ## nvidia-ml-py, nvitop and gpustat on every simulated node, compared with the collector (JUDGE='mps lost-gpu' for some)
+judge: ## outside judges: of every simulated node, nvidia-ml-py, nvitop and gpustat (JUDGE='mps lost-gpu' for some); of the audit log, judge-tlog
 	@$(LOCAL)/install.sh
 	cargo build --locked -p gpuledger-collector -p gpuledger-nvml-sim
 	@$$($(LOCAL)/python.sh) tests/judge $(JUDGE)
+	@$(MAKE) --no-print-directory judge-tlog
+
+.PHONY: judge-tlog
+judge-tlog: ## aics-tlog, aics-witness and Go's lineage on the audit log: whole and tampered folders, proofs, a witness over HTTP (TLOG_FOLDERS=n)
+	@$(LOCAL)/install.sh
+	@$(LOCAL)/postgres.sh start >/dev/null
+	cargo build --locked -p gpuledger
+	@$$($(LOCAL)/python.sh) tests/tlog --cases $${TLOG_FOLDERS:-500}

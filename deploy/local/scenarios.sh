@@ -8,8 +8,6 @@
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 SHARED=${SHARED:-$ROOT/../shared}
-# Examples of rules that the product does not have yet: residue.
-LEDGER_LATER=" 16 22 26 "
 # Examples of the rules of billing that it has.
 BILLING_NOW=" 01 06 16 26 "
 
@@ -18,7 +16,6 @@ chosen() {
     for file in "$SHARED/scenarios/$1"/[0-9]*.yaml; do
         number=$(basename "$file" | cut -c1-2)
         case "$1" in
-        ledger) case "$LEDGER_LATER" in *" $number "*) continue ;; esac ;;
         billing) case "$BILLING_NOW" in *" $number "*) ;; *) continue ;; esac ;;
         esac
         echo "$file"

@@ -51,6 +51,8 @@ api_bind = "127.0.0.1:$3"
 admin_bind = "127.0.0.1:$4"
 jwt_key_file = "$DIR/jwt-key.pem"
 archive_url = "$DIR/archive"
+audit_key_file = "$DIR/audit.key"
+audit_head_file = "$DIR/audit.head"
 TOML
 }
 

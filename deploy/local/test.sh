@@ -18,6 +18,8 @@ main() {
     "$HERE/scenarios.sh" ledger
     "$HERE/scenarios.sh" billing
     "$("$HERE/python.sh")" tests/archive
+    "$("$HERE/python.sh")" tests/audit --share
+    "$("$HERE/python.sh")" tests/tlog
     "$("$HERE/python.sh")" tests/mutants/run.py --check
     "$("$HERE/python.sh")" tests/chaos --share
     "$("$HERE/python.sh")" tests/chaos/scale.py --share

@@ -7,6 +7,7 @@ Exit 0 only when every bar looked at was held."""
 import sys
 
 import archive  # noqa: F401 (registers its bars)
+import audit  # noqa: F401 (registers its bars)
 import azure  # noqa: F401 (registers its bars)
 import billing  # noqa: F401 (registers its bars)
 import chaos  # noqa: F401 (registers its bar)
@@ -22,8 +23,10 @@ import measured  # noqa: F401 (registers its bars)
 import pools  # noqa: F401 (registers its bars)
 import parked  # noqa: F401 (registers its bars)
 import product
+import residue  # noqa: F401 (registers its bars)
 import scale  # noqa: F401 (registers its bars)
 import suites  # noqa: F401
+import tlog  # noqa: F401 (registers its bars)
 import traces  # noqa: F401
 
 

@@ -116,6 +116,10 @@ fn forbidden(house: &House) -> Vec<String> {
                 let ours = room.imports.iter().filter(|i| house.contains_key(*i)).cloned().collect();
                 found.extend(beyond(name, &ours, &["gpuledger-domain"], "the second method stands alone"));
             }
+            "gpuledger-tlog" => {
+                let ours = room.imports.iter().filter(|i| house.contains_key(*i)).cloned().collect();
+                found.extend(beyond(name, &ours, &[], "an auditor uses the log's formats without us"));
+            }
             _ => {}
         }
         if ON_NODES.contains(&name.as_str()) && reaches(house, name, "gpuledger-storage") {
@@ -298,6 +302,7 @@ fn small_house(changed: &str, more: &str) -> House {
         ("gpuledger-archive", room("crates/archive", &["gpuledger-domain", "object_store", "parquet"])),
         ("gpuledger-painter", room("crates/painter", &["gpuledger-domain", "num-rational"])),
         ("gpuledger-storage", room("crates/storage", &["gpuledger-wire", "sqlx"])),
+        ("gpuledger-tlog", room("crates/tlog", &["sha2"])),
         ("gpuledger-messaging", room("crates/messaging", &["gpuledger-wire", "gpuledger-ids", "rdkafka"])),
         ("gpuledger-ids", room("crates/messaging/ids", &["rdkafka"])),
         ("gpuledger-collector", room("collector", &["gpuledger-messaging", "gpuledger-nvml"])),
@@ -322,6 +327,7 @@ fn the_rules_accept_the_house_and_see_each_forbidden_arrow() {
         ("gpuledger-domain", "serde"),
         ("gpuledger-domain", "gpuledger-wire"),
         ("gpuledger-painter", "gpuledger-wire"),
+        ("gpuledger-tlog", "gpuledger-domain"),
         ("gpuledger-collector", "gpuledger-storage"),
         ("gpuledger-collector", "nvml-wrapper-sys"),
         ("gpuledger-collector", SIMULATOR),

@@ -3,10 +3,14 @@
 //!     load backlog --bootstrap ADDR --prefix P --rows N --facts F --start TIME --truth FILE [--seed N] [--nodes N]
 //!     load live    --bootstrap ADDR --prefix P --rate ROWS_PER_SECOND --seconds N --start TIME --truth FILE [--facts F]
 //!     load facts   --bootstrap ADDR --prefix P --facts F --nodes N --start TIME --seconds N
+//!     load audit-fill    --url DATABASE_URL --leaves N
+//!     load audit-insert  --url DATABASE_URL --leaves N
+//!     load audit-latency --url DATABASE_URL --samples N
 //!     load copy    --url DATABASE_URL --rows N --start TIME [--seed N] [--nodes N]
 //!
 //! Results go to standard output, one `key=value` a line.
 
+mod audit;
 mod copied;
 mod facts;
 mod fleet;
@@ -96,6 +100,18 @@ async fn main() -> Result<()> {
             say("rows", copied.rows)?;
             say("took_ms", copied.took_ms)?;
             say("starved_ms", copied.starved_ms)
+        }
+        "audit-fill" => audit::fill(words.text("url")?, words.number("leaves", None)?).await,
+        "audit-insert" => {
+            let (took, bytes) = audit::insert(words.text("url")?, words.number("leaves", None)?).await?;
+            say("took_us", took.as_micros())?;
+            say("mean_bytes", bytes)
+        }
+        "audit-latency" => {
+            let (proof, row) =
+                audit::latency(words.text("url")?, words.number("samples", Some(2_000))?).await?;
+            say("proof_p99_us", proof.as_micros())?;
+            say("row_p99_us", row.as_micros())
         }
         other => bail!("{other}: expected backlog, live, facts or copy"),
     }

@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SCRATCH = ROOT / "target/mutants"
 TREE = SCRATCH / "tree"
-RULES = [f"M-{n}" for n in range(2, 5)] + [f"I-{n}" for n in range(1, 7)] + [f"A-{n}" for n in range(2, 20)]
+RULES = [f"M-{n}" for n in range(2, 5)] + [f"I-{n}" for n in range(1, 7)] + [f"A-{n}" for n in range(2, 20)] + [f"R-{n}" for n in range(1, 6)]
 LIMIT = 1800
 CASES = ["-p", "gpuledger-cases", "--test", "it", "every_case"]
 

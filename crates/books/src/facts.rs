@@ -68,6 +68,7 @@ fn kind_of(body: &FactBody) -> char {
         FactBody::UnitState(_) => kind::STATE,
         FactBody::ScrubStarted { .. } => kind::SCRUB_BEGIN,
         FactBody::ScrubFinished { .. } => kind::SCRUB_END,
+        FactBody::QuarantineReleased { .. } => kind::QUARANTINE_END,
         FactBody::NodeDecommissioned(_) | FactBody::GpuDecommissioned(_) => kind::DECOMMISSION,
         FactBody::Granted(_) => kind::GRANT,
         FactBody::Placed(_) => kind::PLACED,

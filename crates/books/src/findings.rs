@@ -11,6 +11,7 @@ use crate::error::BooksError;
 use crate::reconcile::reconcile;
 use gpuledger_domain::attribution::Attribution;
 use gpuledger_domain::finding::{Finding, Findings, Kind};
+use gpuledger_domain::residue;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::PgConnection;
 use gpuledger_storage::parked::{self, Choice, ParkedRow};
@@ -35,7 +36,15 @@ pub async fn findings(
     findings.extend(skewed(connection, as_of).await?);
     reconcile(connection, ledger, as_of, &mut findings).await?;
     unknown_tenants(books, ledger, &mut findings);
+    of_residue(books, as_of, &mut findings);
     Ok(findings)
+}
+
+/// What the memory of each GPU went through, against the rules of its set.
+fn of_residue(books: &Books, as_of: Instant, findings: &mut Findings) {
+    for history in books.terms.residue(&books.facts, as_of).values() {
+        findings.extend(residue::findings(history, &books.terms.residue_rules(history), as_of));
+    }
 }
 
 fn of_parked(row: &ParkedRow) -> Option<Finding> {

@@ -4,10 +4,11 @@ use crate::error::BooksError;
 use chrono_tz::Tz;
 use gpuledger_domain::ids::{SkuId, TenantId};
 use gpuledger_domain::pool::Pools;
+use gpuledger_domain::residue::Sets;
 use gpuledger_domain::sku::SkuBook;
 use gpuledger_storage::PgConnection;
 use gpuledger_storage::objects::{ObjectVersion, all_versions};
-use gpuledger_wire::objects::{Customer, Matcher, Object, Pool, RateCard, Seller, Sku, Tenant};
+use gpuledger_wire::objects::{Customer, Matcher, Object, Pool, RateCard, Residue, Seller, Sku, Tenant};
 use std::collections::BTreeMap;
 
 /// All objects that stand.
@@ -23,6 +24,8 @@ pub struct Objects {
     pub skus: BTreeMap<String, Sku>,
     /// By what the time of shared or served units is divided, by id.
     pub pools: BTreeMap<String, Pool>,
+    /// What is sanitised between tenants, by id.
+    pub residue: BTreeMap<String, Residue>,
     /// Prices, in order of id and first instant; one that was applied again from the same instant stands as applied last.
     pub rate_cards: Vec<RateCard>,
 }
@@ -65,12 +68,12 @@ impl Objects {
             Object::Tenant(tenant) => drop(self.tenants.insert(id, tenant)),
             Object::Sku(sku) => drop(self.skus.insert(id, sku)),
             Object::Pool(pool) => drop(self.pools.insert(id, pool)),
+            Object::Residue(set) => drop(self.residue.insert(id, set)),
             Object::RateCard(card) => drop(cards.insert((id, card.effective_from.get().as_micros()), card)),
             Object::Mapping(_)
             | Object::Commitment(_)
             | Object::Credit(_)
             | Object::Quota(_)
-            | Object::Residue(_)
             | Object::FleetCost(_) => {}
         }
     }
@@ -85,6 +88,11 @@ impl Objects {
     /// Pools as the rules see them. One that was applied later divides all time: a pool has no date of its own.
     pub fn pools(&self) -> Pools {
         self.pools.iter().map(|(id, pool)| (id.clone(), pool.rule())).collect()
+    }
+
+    /// Sets of residue as the rules see them. One that was applied later rules all time: a set has no date of its own.
+    pub fn residue_sets(&self) -> Sets {
+        Sets(self.residue.values().map(Residue::rule).collect())
     }
 
     /// Which id each foreign name stands for.

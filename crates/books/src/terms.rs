@@ -2,13 +2,14 @@
 
 use crate::objects::Objects;
 use gpuledger_domain::attribution::{
-    Attribution, Changes, Context, Look, attribute, attribute_from, attribute_gpus, changes,
+    Attribution, Changes, Context, Look, attribute, attribute_from, attribute_gpus, changes, holds,
 };
 use gpuledger_domain::fact::{Fact, FactBody, PlacedOf, Settings};
 use gpuledger_domain::geometry::Geometry;
 use gpuledger_domain::ids::{AllocationId, GpuId};
 use gpuledger_domain::measured::Rollup;
 use gpuledger_domain::pool::{Policy, Pools};
+use gpuledger_domain::residue::{History, Rules, Sets, histories};
 use gpuledger_domain::sku::SkuBook;
 use gpuledger_domain::time::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,8 @@ pub struct Terms {
     pub settings: Settings,
     /// By what pools are divided.
     pub pools: Pools,
+    /// What is sanitised between tenants, and how strictly.
+    pub residue: Sets,
     /// Measured time of GPUs in measured pools.
     pub measured: Vec<Rollup>,
 }
@@ -35,6 +38,7 @@ impl Default for Terms {
             skus: SkuBook::default(),
             settings: Settings::default(),
             pools: Pools::new(),
+            residue: Sets::default(),
             measured: Vec::new(),
         }
     }
@@ -43,7 +47,12 @@ impl Default for Terms {
 impl Terms {
     /// What the objects say; no measured time yet.
     pub fn of(objects: &Objects) -> Self {
-        Self { skus: objects.sku_book(), pools: objects.pools(), ..Self::default() }
+        Self {
+            skus: objects.sku_book(),
+            pools: objects.pools(),
+            residue: objects.residue_sets(),
+            ..Self::default()
+        }
     }
 
     /// The GPUs whose measured time these facts need: those of grants in measured pools, and where `allocation.placed` may have put them.
@@ -90,6 +99,21 @@ impl Terms {
         floors: &BTreeMap<GpuId, Instant>,
     ) -> Attribution {
         attribute_from(facts.into_iter().collect(), &self.context(), as_of, floors)
+    }
+
+    /// What each GPU's memory went through up to `as_of`, as far as these facts tell it.
+    pub fn residue<'f>(
+        &self,
+        facts: impl IntoIterator<Item = &'f Fact> + Clone,
+        as_of: Instant,
+    ) -> BTreeMap<GpuId, History> {
+        let holds = holds(facts.clone().into_iter().collect(), &self.context(), as_of);
+        histories(facts, holds, as_of)
+    }
+
+    /// The rules for a GPU's residue.
+    pub fn residue_rules(&self, history: &History) -> Rules {
+        self.residue.of(&history.gpu, &history.node, &history.model)
     }
 
     /// What differs between two looks at the ledger.

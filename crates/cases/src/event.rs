@@ -19,7 +19,7 @@ pub struct Said {
 }
 
 /// Options a line may carry; other words with `=` are part of a unit or instance.
-const OPTIONS: [&str; 22] = [
+const OPTIONS: [&str; 25] = [
     "id",
     "job",
     "pod",
@@ -42,6 +42,9 @@ const OPTIONS: [&str; 22] = [
     "units",
     "period",
     "detail",
+    "result",
+    "covered",
+    "read",
 ];
 
 /// Options of a telemetry window.
@@ -369,14 +372,23 @@ fn scrub_ends(words: &mut Words<'_>, date: &str) -> Result<Value, String> {
     }
     let since = instant(words.next("a time")?, date)?;
     let bytes = 1_000_000;
-    let more = json!({"started_at": since.text, "result": "passed", "class": "clear", "steps": [],
+    let result = words.option("result").unwrap_or("passed");
+    // `covered=` and `read=` are thousands of the million bytes there are.
+    let covered = words.option("covered").map_or(Ok(bytes), whole_thousands)?;
+    let read = words.option("read").map_or(Ok(bytes), whole_thousands)?;
+    let more = json!({"started_at": since.text, "result": result, "class": "clear", "steps": [],
         "tool": {"name": "scrubber", "version": "1", "digest": "d"}, "platform": {"driver": "580"},
-        "coverage": {"bytes_total": bytes, "bytes_covered": bytes, "bytes_reserved": 0},
-        "verification": {"method": "full", "bytes_read": bytes, "mismatches": 0}, "operator": "op"});
+        "coverage": {"bytes_total": bytes, "bytes_covered": covered, "bytes_reserved": 0},
+        "verification": {"method": "full", "bytes_read": read, "mismatches": 0}, "operator": "op"});
     if let Value::Object(more) = more {
         data.extend(more);
     }
     Ok(Value::Object(data))
+}
+
+fn whole_thousands(text: &str) -> Result<i64, String> {
+    let thousands: i64 = text.parse().map_err(|_| format!("`{text}` is no number of thousands of bytes"))?;
+    Ok(thousands * 1_000)
 }
 
 fn unquarantine(words: &mut Words<'_>) -> Result<Value, String> {

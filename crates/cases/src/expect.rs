@@ -102,6 +102,22 @@ pub struct InvoiceRow {
     pub members: BTreeMap<String, String>,
 }
 
+/// Kinds that only a section which names them asks for: nearly every story leaves residue.
+const RESIDUE: [&str; 7] = [
+    "residue_unknown",
+    "residue_violation",
+    "scrub_missing",
+    "scrub_late",
+    "scrub_failed",
+    "scrub_incomplete",
+    "scrub_skipped",
+];
+
+/// Whether a section of findings of these kinds (none: of all but residue) asks for findings of `kind`.
+pub fn asks_for(of: &[String], kind: &str) -> bool {
+    if of.is_empty() { !RESIDUE.contains(&kind) } else { of.iter().any(|one| one == kind) }
+}
+
 impl Expect {
     /// Reads the head of a section: `balance 10:00..11:00`, `usage by tenant,sku`, `findings of gap`, `parked`, `invoice acme 2026-10`.
     pub(super) fn head(line: &str, date: &str) -> Result<Self, String> {

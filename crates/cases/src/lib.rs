@@ -13,7 +13,7 @@ mod words;
 
 pub use device::Model;
 pub use event::Said;
-pub use expect::{BalanceRow, Expect, FindingRow, InvoiceRow, UsageRow};
+pub use expect::{BalanceRow, Expect, FindingRow, InvoiceRow, UsageRow, asks_for};
 pub use object::{PoolLine, TenantLine};
 pub use read::{Trouble, read};
 

@@ -28,6 +28,7 @@ use crate::geometry::Geometry;
 use crate::ids::{GpuId, NodeId};
 use crate::measured::Rollup;
 use crate::pool::Pools;
+use crate::residue::Hold;
 use crate::sku::SkuBook;
 use crate::time::Instant;
 use crate::usage::{AllocationView, UsageSpan};
@@ -93,6 +94,12 @@ pub fn attribute_from(
     let mut findings = Findings::default();
     let world = World::new(facts, context, as_of, &mut findings);
     world.attribute(&|gpu: &GpuId| floors.get(gpu).copied(), findings)
+}
+
+/// Every unit's hold on slices of a GPU, up to `as_of`: what the rules of residue look at. Contested units are among them.
+pub fn holds(facts: Vec<&Fact>, context: &Context<'_>, as_of: Instant) -> Vec<Hold> {
+    let world = World::new(facts, context, as_of, &mut Findings::default());
+    world.allocations.iter().flat_map(allocations::Allocation::holds).collect()
 }
 
 /// Everything that painting rests on.

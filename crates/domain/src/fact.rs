@@ -85,6 +85,15 @@ pub enum FactBody {
         placement: Option<Placement>,
         /// When it began.
         started_at: Instant,
+        /// What it says of its result.
+        evidence: ScrubEvidence,
+    },
+    /// A named person lets slices out of quarantine.
+    QuarantineReleased {
+        /// Where.
+        gpu: GpuId,
+        /// None: the whole GPU.
+        placement: Option<Placement>,
     },
     /// Work that a pool did for a tenant.
     Work(Work),
@@ -116,6 +125,8 @@ impl FactBody {
             | Self::Transferred { .. }
             | Self::Released { .. }
             | Self::Snapshot { .. }
+            // It says who may use slices, not that they are there.
+            | Self::QuarantineReleased { .. }
             | Self::Work(_)
             | Self::Other => Vec::new(),
         }
@@ -170,6 +181,49 @@ pub struct Placement {
     pub start: u8,
     /// Number of memory slices.
     pub size: u8,
+}
+
+/// How a scrub says that it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ScrubResult {
+    /// Done and clean. Whether that is believed is R-3's matter.
+    Passed,
+    /// Residue remains or may remain.
+    Failed,
+    /// Broken off.
+    Incomplete,
+    /// Not done, on purpose.
+    Skipped,
+}
+
+/// How much of the memory was read back after a scrub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReadBack {
+    /// All of it.
+    Full,
+    /// A sample.
+    Sampled,
+    /// Nothing.
+    Nothing,
+}
+
+/// What a scrub says of its result, in bytes, each 0 or more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScrubEvidence {
+    /// How it ended.
+    pub result: ScrubResult,
+    /// How it was checked.
+    pub read_back: ReadBack,
+    /// Read back.
+    pub bytes_read: i64,
+    /// Not as they should be.
+    pub mismatches: i64,
+    /// All there is.
+    pub bytes_total: i64,
+    /// Reached.
+    pub bytes_covered: i64,
+    /// Held by driver or firmware, out of reach.
+    pub bytes_reserved: i64,
 }
 
 /// The state of a scope (GPU or exact placement).

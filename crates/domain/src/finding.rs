@@ -76,6 +76,20 @@ pub enum Kind {
     HeldAfterRelease,
     /// Held, measured, and not used.
     IdleAllocation,
+    /// Seen for the first time: nobody knows what is in its memory.
+    ResidueUnknown,
+    /// Granted with what somebody else may have left there.
+    ResidueViolation,
+    /// Granted again to its last tenant, with neither a scrub nor a record that says why.
+    ScrubMissing,
+    /// A scrub that began or passed too long after the release.
+    ScrubLate,
+    /// A scrub that left, or may have left, residue.
+    ScrubFailed,
+    /// A scrub that was broken off, or that passed without the evidence of it.
+    ScrubIncomplete,
+    /// Granted again to its last tenant without a scrub, as a record says.
+    ScrubSkipped,
     /// Used, and no rate card has a price.
     Unpriced,
 }
@@ -108,6 +122,13 @@ impl Kind {
             Self::ForeignProcess => "foreign_process",
             Self::HeldAfterRelease => "held_after_release",
             Self::IdleAllocation => "idle_allocation",
+            Self::ResidueUnknown => "residue_unknown",
+            Self::ResidueViolation => "residue_violation",
+            Self::ScrubMissing => "scrub_missing",
+            Self::ScrubLate => "scrub_late",
+            Self::ScrubFailed => "scrub_failed",
+            Self::ScrubIncomplete => "scrub_incomplete",
+            Self::ScrubSkipped => "scrub_skipped",
             Self::Unpriced => "unpriced",
         }
     }
@@ -115,13 +136,20 @@ impl Kind {
     /// How much it matters.
     pub const fn severity(self) -> Severity {
         match self {
-            Self::ZeroLength | Self::Future | Self::Waiting | Self::IdleAllocation => Severity::Info,
+            Self::ZeroLength
+            | Self::Future
+            | Self::Waiting
+            | Self::IdleAllocation
+            | Self::ResidueUnknown
+            | Self::ScrubSkipped => Severity::Info,
             Self::Conflict
             | Self::NotEntitled
             | Self::LateRefused
             | Self::Unpriced
             | Self::UnknownTenant
             | Self::ForeignProcess
+            | Self::ResidueViolation
+            | Self::ScrubFailed
             | Self::Contested => Severity::Critical,
             Self::BadValue
             | Self::ReleaseWithoutGrant
@@ -136,6 +164,9 @@ impl Kind {
             | Self::ClockSkew
             | Self::OwnerMismatch
             | Self::Unattributed
+            | Self::ScrubMissing
+            | Self::ScrubLate
+            | Self::ScrubIncomplete
             | Self::HeldAfterRelease => Severity::Warning,
         }
     }

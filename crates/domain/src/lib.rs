@@ -15,6 +15,7 @@ pub mod pool;
 pub mod rating;
 pub mod reconcile;
 pub mod report;
+pub mod residue;
 pub mod share;
 pub mod sku;
 pub mod time;

@@ -209,7 +209,8 @@ fn gpus_named(body: &FactBody) -> Vec<&GpuId> {
             });
             placed.collect()
         }
-        FactBody::NodeDecommissioned(_)
+        FactBody::QuarantineReleased { .. }
+        | FactBody::NodeDecommissioned(_)
         | FactBody::NodeAlive(_)
         | FactBody::AllocationState { .. }
         | FactBody::Transferred { .. }

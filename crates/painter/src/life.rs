@@ -45,6 +45,7 @@ impl Life {
                 | FactBody::UnitState(_)
                 | FactBody::ScrubStarted { .. }
                 | FactBody::ScrubFinished { .. }
+                | FactBody::QuarantineReleased { .. }
                 | FactBody::NodeDecommissioned(_)
                 | FactBody::GpuDecommissioned(_)
                 | FactBody::Work(_)

@@ -20,6 +20,8 @@ pub mod kind {
     pub const SCRUB_BEGIN: char = 'b';
     /// A scrub ends.
     pub const SCRUB_END: char = 'f';
+    /// Slices may leave quarantine.
+    pub const QUARANTINE_END: char = 'q';
     /// Capacity ends.
     pub const DECOMMISSION: char = 'd';
     /// A grant.

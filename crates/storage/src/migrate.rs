@@ -54,6 +54,8 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         include_str!("../../../migrations/20260901001600_parked_decisions.sql"),
     ),
     (20_260_901_001_650, "unposted", include_str!("../../../migrations/20260901001650_unposted.sql")),
+    (20_260_901_001_700, "audit_log", include_str!("../../../migrations/20260901001700_audit_log.sql")),
+    (20_260_901_001_800, "residue", include_str!("../../../migrations/20260901001800_residue.sql")),
 ];
 
 /// Brings the schema up to date and returns how many migrations that took: 0 on a current database.

@@ -35,6 +35,9 @@ metrics! {
         "Facts by outcome: accepted, repeated, parked.", ["outcome"];
     LEDGER_WINDOWS = "gpuledger_ledger_telemetry_windows_total",
         "Telemetry windows by outcome: accepted.", ["outcome"];
+    AUDIT_SIZE = "gpuledger_audit_published_leaves", "Leaves under the published head of the audit log.", [];
+    AUDIT_FAILURES = "gpuledger_audit_failures_total",
+        "Rounds of the audit log that published nothing, by reason; refused is for a person to look at.", ["reason"];
     LEDGER_PARKED = "gpuledger_ledger_parked_events", "Parked events without a decision.", [];
     LEDGER_HORIZON = "gpuledger_ledger_horizon_timestamp_seconds",
         "Horizon of the ledger, Unix time.", [];

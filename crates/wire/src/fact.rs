@@ -83,10 +83,14 @@ fn body(data: &EventData) -> FactBody {
             gpu: GpuId::new(&scrub.gpu),
             placement: scrub.placement.map(Into::into),
             started_at: scrub.started_at.get(),
+            evidence: scrub.into(),
+        },
+        EventData::QuarantineReleased(release) => FactBody::QuarantineReleased {
+            gpu: GpuId::new(&release.gpu),
+            placement: release.placement.map(Into::into),
         },
         EventData::WorkReported(work) => FactBody::Work(work.into()),
-        EventData::QuarantineReleased(_)
-        | EventData::UsageReported(_)
+        EventData::UsageReported(_)
         | EventData::ChargeRecorded(_)
         | EventData::DisputeResolved(_)
         | EventData::SignalRaised(_)
@@ -126,6 +130,29 @@ impl From<&bodies::WorkReported> for Work {
             start: work.start.get(),
             end: work.end.get(),
             amounts: amounts.into_iter().filter_map(|(kind, amount)| Some((kind, amount?))).collect(),
+        }
+    }
+}
+
+impl From<&bodies::ScrubFinished> for fact::ScrubEvidence {
+    fn from(scrub: &bodies::ScrubFinished) -> Self {
+        Self {
+            result: match scrub.result {
+                bodies::ScrubResult::Passed => fact::ScrubResult::Passed,
+                bodies::ScrubResult::Failed => fact::ScrubResult::Failed,
+                bodies::ScrubResult::Incomplete => fact::ScrubResult::Incomplete,
+                bodies::ScrubResult::Skipped => fact::ScrubResult::Skipped,
+            },
+            read_back: match scrub.verification.method {
+                bodies::Method::Full => fact::ReadBack::Full,
+                bodies::Method::Sampled => fact::ReadBack::Sampled,
+                bodies::Method::None => fact::ReadBack::Nothing,
+            },
+            bytes_read: scrub.verification.bytes_read.get(),
+            mismatches: scrub.verification.mismatches.get(),
+            bytes_total: scrub.coverage.bytes_total.get(),
+            bytes_covered: scrub.coverage.bytes_covered.get(),
+            bytes_reserved: scrub.coverage.bytes_reserved.get(),
         }
     }
 }

@@ -23,11 +23,6 @@ const fn raised(kind: Kind, threshold: &'static str) -> FindingKind {
     FindingKind { kind: kind.as_str(), severity: kind.severity(), threshold }
 }
 
-/// A kind of the contract that no rule raises yet.
-const fn named(kind: &'static str, severity: Severity, threshold: &'static str) -> FindingKind {
-    FindingKind { kind, severity, threshold }
-}
-
 /// Every kind, in the order of the contract.
 pub const FINDINGS: &[FindingKind] = &[
     raised(
@@ -102,28 +97,21 @@ pub const FINDINGS: &[FindingKind] = &[
         Kind::IdleAllocation,
         "a held unit with less than 1 % of SM-active time in each minute, for 1 hour of measured time in a row: until it is active or its hold ends",
     ),
-    named("residue_unknown", Severity::Info, "a residue domain whose last holder is not known: once per GPU"),
-    named(
-        "residue_violation",
-        Severity::Critical,
+    raised(Kind::ResidueUnknown, "a residue domain whose last holder is not known: once per GPU"),
+    raised(
+        Kind::ResidueViolation,
         "a grant to another tenant on a domain without passed, verified scrubs since the last holder's end: at the grant",
     ),
-    named(
-        "scrub_missing",
-        Severity::Warning,
+    raised(
+        Kind::ScrubMissing,
         "two allocations of one tenant without a scrub or a record that it was skipped: at the second grant",
     ),
-    named(
-        "scrub_late",
-        Severity::Warning,
+    raised(
+        Kind::ScrubLate,
         "release to scrub start above 1 minute, or to passed above 10 minutes: once the limit is over",
     ),
-    named("scrub_failed", Severity::Critical, "a scrub with the result failed: at its end"),
-    named(
-        "scrub_incomplete",
-        Severity::Warning,
-        "a scrub that is incomplete, or passed without full proof: at its end",
-    ),
-    named("scrub_skipped", Severity::Info, "a scrub skipped on record: at its time"),
+    raised(Kind::ScrubFailed, "a scrub with the result failed: at its end"),
+    raised(Kind::ScrubIncomplete, "a scrub that is incomplete, or passed without full proof: at its end"),
+    raised(Kind::ScrubSkipped, "a scrub skipped on record: at its time"),
     raised(Kind::Unpriced, "charged usage of a SKU without a price: from the first microsecond"),
 ];

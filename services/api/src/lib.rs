@@ -6,6 +6,7 @@
 
 mod admin;
 mod allocations;
+mod audit;
 mod cursor;
 mod docs;
 mod entitle;

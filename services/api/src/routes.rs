@@ -1,7 +1,7 @@
 //! Which handler answers which path.
 
 use crate::problem::{BAD_PARAMETER, INTERNAL, NOT_FOUND, Problem};
-use crate::{allocations, docs, events, findings, invoices, openapi, usage};
+use crate::{allocations, audit, docs, events, findings, invoices, openapi, usage};
 use actix_web::http::header;
 use actix_web::web::{self, PathConfig, PayloadConfig, QueryConfig, ServiceConfig, get, post, resource};
 use actix_web::{HttpResponse, Responder};
@@ -21,6 +21,10 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         .service(resource("/v1/invoices").route(get().to(invoices::list)))
         .service(resource("/v1/invoices/{id}").route(get().to(invoices::get)))
         .service(resource("/v1/invoices/{id}/export").route(get().to(invoices::export)))
+        .service(resource("/checkpoint").route(get().to(audit::checkpoint)))
+        .service(resource("/tile/{path:.*}").route(get().to(audit::tile)))
+        .service(resource("/v1/audit/records/{index}").route(get().to(audit::record)))
+        .service(resource("/v1/audit/proof").route(get().to(audit::proof)))
         .service(resource("/openapi.json").route(get().to(document)))
         .service(resource("/docs").route(get().to(readable)))
         .default_service(web::to(nothing));

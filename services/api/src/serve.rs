@@ -14,6 +14,7 @@ use gpuledger_storage::{Db, Role, StorageError};
 use gpuledger_telemetry::health::{Health, Part};
 use gpuledger_telemetry::metrics::Metrics;
 use gpuledger_telemetry::names::HTTP_REQUESTS;
+use gpuledger_trail::keys::Seal;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub struct ApiSettings {
     pub db: Db,
     /// Verifies tokens.
     pub key: VerifyKey,
+    /// Opens keys of subjects, for who may open commitments of the audit log.
+    pub seal: Seal,
     /// The clock.
     pub now: Clock,
     /// How much a principal may ask for.
@@ -118,6 +121,7 @@ pub async fn serve(settings: ApiSettings, shutdown: CancellationToken) -> Result
     let state = Data::new(State {
         db: settings.db.clone(),
         key: settings.key,
+        seal: settings.seal,
         now: settings.now,
         limiter: Limiter::new(settings.rate),
         requests,

@@ -4,6 +4,7 @@ use crate::limit::Limiter;
 use crate::token::VerifyKey;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::Db;
+use gpuledger_trail::keys::Seal;
 use prometheus::HistogramVec;
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub(crate) struct State {
     pub(crate) db: Db,
     /// Verifies tokens.
     pub(crate) key: VerifyKey,
+    /// Opens keys of subjects.
+    pub(crate) seal: Seal,
     /// The clock.
     pub(crate) now: Clock,
     /// The rate limit.

@@ -37,7 +37,7 @@ pub(crate) enum Command {
     /// Run the services until stopped
     Serve {
         /// Only these roles
-        #[arg(long, value_delimiter = ',', value_parser = ["api", "ledger"])]
+        #[arg(long, value_delimiter = ',', value_parser = ["api", "ledger", "audit"])]
         only: Vec<String>,
     },
     /// Mint a development token
@@ -99,6 +99,18 @@ pub(crate) enum Command {
         #[arg(long, default_value = "table")]
         format: Format,
     },
+    /// Who held a memory slice last, and what was done about it
+    Residue {
+        /// What to do
+        #[command(subcommand)]
+        what: Residue,
+    },
+    /// Orders to allocators
+    Signals {
+        /// What to do
+        #[command(subcommand)]
+        what: Signals,
+    },
     /// Events that were not applied
     Parked {
         /// What to do
@@ -131,8 +143,107 @@ pub(crate) enum Command {
         #[arg(long, default_value = "table", value_parser = ["table", "json"])]
         format: String,
     },
+    /// The audit log: proofs, exports, keys
+    Audit {
+        /// What to do
+        #[command(subcommand)]
+        what: Audit,
+    },
     /// The whole product on this machine, on a private Postgres
     Demo(DemoArgs),
+}
+
+/// The audit log.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Audit {
+    /// Verify an exported log, or one proof, offline: no database, no network; the exit code is the verdict
+    #[command(group(ArgGroup::new("what").args(["folder", "bundle"]).required(true)))]
+    Verify {
+        /// Folder of an exported log
+        folder: Option<PathBuf>,
+        /// Or a proof file
+        #[arg(long)]
+        bundle: Option<PathBuf>,
+        /// The log's public key, as you know it from elsewhere; a folder's own policy says only that it agrees with itself
+        #[arg(long)]
+        key: Option<String>,
+        /// A tlog-policy instead, with key, witnesses and how many of them must have cosigned
+        #[arg(long, requires = "folder", conflicts_with = "key")]
+        policy: Option<PathBuf>,
+        /// As the folder was exported: entries from this leaf on only; what leaves say is not looked at then
+        #[arg(long, requires = "folder")]
+        from: Option<u64>,
+        /// As the folder was exported: entries before this leaf only
+        #[arg(long, requires = "folder")]
+        to: Option<u64>,
+        /// The last checkpoint you have seen of this log: the export must extend it
+        #[arg(long, requires = "folder")]
+        last: Option<PathBuf>,
+        /// Only what any verifier of the format checks: signature, tiles, root; not what the leaves say
+        #[arg(long, requires = "folder")]
+        hashes_only: bool,
+    },
+    /// Print the proof that a leaf stands in the log, with the leaf and what opens it
+    #[command(group(ArgGroup::new("which").args(["index", "event"]).required(true)))]
+    Prove {
+        /// Index of the leaf
+        index: Option<u64>,
+        /// Or source and id of the event it records
+        #[arg(long, num_args = 2, value_names = ["SOURCE", "ID"])]
+        event: Option<Vec<String>>,
+    },
+    /// Print the published checkpoint with its cosignatures
+    Checkpoint,
+    /// Write the log to a folder that any verifier of its formats reads
+    Export {
+        /// An empty folder, or one that is made
+        folder: PathBuf,
+        /// Entries of this leaf on only; the hashes are always all
+        #[arg(long)]
+        from: Option<u64>,
+        /// Entries before this leaf only
+        #[arg(long)]
+        to: Option<u64>,
+        /// With what opens the commitments, in `salts.ndjson`: names and persons are readable with it
+        #[arg(long)]
+        openings: bool,
+    },
+    /// Destroy the key of a person or tenant, so that nobody can open what leaves commit to about them
+    Erase {
+        /// KIND:NAME, such as `person:alice`
+        #[arg(long)]
+        subject: String,
+        /// Under which rule; it is on record
+        #[arg(long)]
+        basis: String,
+    },
+    /// Keys of the log
+    Key {
+        /// What to do
+        #[command(subcommand)]
+        what: AuditKey,
+    },
+    /// Sign heads for whoever may open a unix socket, with the key and the head of the settings
+    Signer {
+        /// Where to listen
+        #[arg(long)]
+        socket: PathBuf,
+    },
+}
+
+/// Keys of the log.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditKey {
+    /// Make the log's key and sign its empty head; prints the public key
+    New {
+        /// The log's name: a URL without scheme, which never changes
+        #[arg(long)]
+        origin: String,
+    },
+    /// Make the key that keys of persons and tenants are sealed under
+    Kek,
+    /// Print the public key
+    Show,
 }
 
 /// How to print.
@@ -144,6 +255,65 @@ pub(crate) enum Format {
     Json,
     /// RFC 4180
     Csv,
+}
+
+/// Residue between tenants.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Residue {
+    /// Who held memory slices before and after, and the scrubs between
+    Report(ResidueReport),
+    /// Evidence of a period: every release, what was found, every scrub
+    Pack {
+        /// First instant
+        #[arg(long, value_parser = time)]
+        from: Instant,
+        /// First instant after it
+        #[arg(long, value_parser = time)]
+        to: Instant,
+        /// Horizon; default: the ledger's
+        #[arg(long, value_parser = time)]
+        as_of: Option<Instant>,
+        /// A new folder
+        dir: PathBuf,
+    },
+}
+
+/// What a report of residue is about.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("about").required(true).args(["at", "allocation"])))]
+pub(crate) struct ResidueReport {
+    /// Which GPU, by its UUID
+    #[arg(long, required_unless_present = "allocation")]
+    pub(crate) gpu: Option<String>,
+    /// Which memory slice, counted from 0; default: all of them
+    #[arg(long)]
+    pub(crate) slice: Option<u8>,
+    /// Around this time: a grant at it is the holder after
+    #[arg(long, value_parser = time, requires = "gpu")]
+    pub(crate) at: Option<Instant>,
+    /// Around the begin and the end of this allocation
+    #[arg(long)]
+    pub(crate) allocation: Option<String>,
+    /// As this tenant may read it: others have no names
+    #[arg(long)]
+    pub(crate) tenant: Option<String>,
+    /// Horizon; default: the ledger's
+    #[arg(long, value_parser = time)]
+    pub(crate) as_of: Option<Instant>,
+    /// Format
+    #[arg(long, default_value = "table", value_parser = ["table", "json"])]
+    pub(crate) format: String,
+}
+
+/// Signals.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Signals {
+    /// All of them, in the order of raising
+    List {
+        /// Format
+        #[arg(long, default_value = "table", value_parser = ["table", "json"])]
+        format: String,
+    },
 }
 
 /// What to export.

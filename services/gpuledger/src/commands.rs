@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod audit;
 mod backup;
 mod billing;
 mod demo;
@@ -11,10 +12,12 @@ pub(crate) mod objects;
 mod parked;
 pub(crate) mod publish;
 pub(crate) mod reports;
+mod residue;
 mod serve;
+mod signals;
 mod token;
 
-use crate::cli::{Cli, Command, Export, Ledger};
+use crate::cli::{Cli, Command, Export, Ledger, Signals};
 use crate::outcome::Outcome;
 use crate::settings::Settings;
 use anyhow::Result;
@@ -43,6 +46,8 @@ pub(crate) async fn run(cli: Cli) -> Result<Outcome> {
             reports::verify(&settings, &gpu, from).await
         }
         Command::Findings { as_of, format } => reports::findings(&settings, as_of, format).await,
+        Command::Residue { what } => residue::run(&settings, what).await,
+        Command::Signals { what: Signals::List { format } } => signals::list(&settings, &format).await,
         Command::Serve { only } => serve::run(&settings, &only).await,
         Command::Token(args) => token::run(&settings, args),
         Command::Import(args) => import::run(&args),
@@ -52,6 +57,7 @@ pub(crate) async fn run(cli: Cli) -> Result<Outcome> {
         Command::Period { what } => billing::period(&settings, what).await,
         Command::Invoice { what } => billing::invoice(&settings, what).await,
         Command::Why { line, format } => billing::why(&settings, &line, &format).await,
+        Command::Audit { what } => audit::run(&settings, what).await,
         Command::Demo(args) => demo::run(args).await,
     }
 }

@@ -7,6 +7,7 @@ use figment::Figment;
 use figment::providers::{Env, Format, Toml};
 use figment::value::{Dict, Value};
 use gpuledger_archive::{ArchiveSettings, S3Settings};
+use gpuledger_audit::witness::WitnessSettings;
 use gpuledger_domain::time::HOUR_US;
 use gpuledger_ledger::archive::Policy;
 use gpuledger_messaging::{KafkaSettings, Replication, Security};
@@ -51,6 +52,20 @@ pub(crate) struct Settings {
     pub(crate) keep_windows_days: u32,
     /// How long packed hours stay in the database.
     pub(crate) keep_hours_months: u32,
+    /// The log's private key; `audit key new` makes it. Of the process that signs alone.
+    pub(crate) audit_key_file: PathBuf,
+    /// The last head that was signed with it. Never put an older one back.
+    pub(crate) audit_head_file: PathBuf,
+    /// A signer in another process instead of these two.
+    pub(crate) audit_signer_socket: Option<PathBuf>,
+    /// The log's public key, where the private one is not at hand.
+    pub(crate) audit_log_key: Option<String>,
+    /// The key that keys of persons and tenants are sealed under, outside the database.
+    pub(crate) audit_kek_file: Option<PathBuf>,
+    /// Who cosigns published heads.
+    pub(crate) audit_witnesses: Vec<WitnessSettings>,
+    /// How long the law wants records kept; nothing is erased before that, and nothing at all where nobody says.
+    pub(crate) audit_retention_days: Option<u32>,
     /// How often the process that serves the API derives findings for it; 0: it does not.
     pub(crate) findings_minutes: u32,
     /// Log filter.
@@ -83,6 +98,13 @@ impl Default for Settings {
             archive_after_hours: 6,
             keep_windows_days: 7,
             keep_hours_months: 26,
+            audit_key_file: "gpuledger-audit.key".into(),
+            audit_head_file: "gpuledger-audit.head".into(),
+            audit_signer_socket: None,
+            audit_log_key: None,
+            audit_kek_file: None,
+            audit_witnesses: Vec::new(),
+            audit_retention_days: None,
             findings_minutes: 5,
             log: "info".into(),
             log_json: false,

@@ -3,7 +3,7 @@
 use crate::batch::BatchContext;
 use crate::error::LedgerError;
 use crate::settle::{DERIVED, with_measured};
-use crate::{models, post};
+use crate::{models, post, residue};
 use gpuledger_books::facts;
 use gpuledger_books::scope::reach_of_all;
 use gpuledger_domain::fact::Fact;
@@ -25,6 +25,7 @@ pub(crate) async fn derive(tx: &mut Tx, context: &BatchContext, horizon: Instant
     let ledger = terms.attribute_from(facts.iter().map(AsRef::as_ref), horizon, &floors);
     post::post(tx, &ledger, &floors, terms.settings, horizon).await?;
     unposted::clear(tx).await?;
+    residue::settle_all(tx, &terms, &facts, horizon).await?;
     spans::clear(tx).await?;
     models::write_all(tx, &ledger, horizon).await?;
     reach::clear(tx).await?;

@@ -4,7 +4,7 @@ use crate::decide::{Decision, conflict, decide, refused, too_late};
 use crate::error::LedgerError;
 use crate::incoming::{Arrivals, Incoming};
 use crate::settle::{Journals, Settlement};
-use crate::{RULE_SET, horizon, parking, telemetry};
+use crate::{RULE_SET, horizon, parking, residue, telemetry};
 use gpuledger_books::closed::Closed;
 use gpuledger_books::facts::indexed;
 use gpuledger_books::scope::News;
@@ -202,6 +202,9 @@ async fn take_in(
             Inserted::New { seq } => {
                 applied.tally.accepted += 1;
                 applied.newest = applied.newest.max(Some(event.time));
+                if let EventData::SignalAcknowledged(said) = &event.data {
+                    residue::answer(tx, said, event.time).await?;
+                }
                 accepted.insert(seq, said);
             }
             Inserted::Exists { digest, .. } if digest == fact.digest => applied.tally.repeated += 1,

@@ -6,9 +6,9 @@
 use crate::batch::BatchContext;
 use crate::error::LedgerError;
 use crate::settle::{DERIVED, Journals, Settlement, with_measured};
-use crate::{RULE_SET, anew, post};
+use crate::{RULE_SET, anew, post, residue};
 use gpuledger_books::closed::closed_periods;
-use gpuledger_books::facts::decode;
+use gpuledger_books::facts::{self, decode};
 use gpuledger_books::scope::{News, standing};
 use gpuledger_books::{Terms, objects};
 use gpuledger_domain::fact::Fact;
@@ -55,6 +55,22 @@ pub async fn derive_anew(db: &Db) -> Result<(), LedgerError> {
     if let Some(horizon) = state::load(&mut tx).await?.horizon_us.map(Instant::from_micros) {
         let context = context(&mut tx).await?;
         anew::derive(&mut tx, &context, horizon).await?;
+    }
+    Ok(tx.commit().await?)
+}
+
+/// Judges every grant anew: sets of residue were applied. Nothing where there is no horizon yet.
+///
+/// # Errors
+/// The database.
+pub async fn judge_anew(db: &Db) -> Result<(), LedgerError> {
+    let mut tx = db.begin().await?;
+    closes::hold_open(&mut tx).await?;
+    hold(&mut tx, &all_keys()).await?;
+    if let Some(horizon) = settled(&mut tx).await? {
+        let context = context(&mut tx).await?;
+        let facts: Vec<Arc<Fact>> = facts::load_all(&mut tx).await?.into_iter().map(Arc::new).collect();
+        residue::settle_all(&mut tx, &context.books, &facts, horizon).await?;
     }
     Ok(tx.commit().await?)
 }

@@ -24,6 +24,7 @@ mod points;
 mod post;
 mod progress;
 pub mod replay;
+mod residue;
 pub mod serve;
 mod settle;
 mod telemetry;

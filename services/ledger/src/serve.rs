@@ -8,7 +8,7 @@ use crate::error::LedgerError;
 use crate::measured;
 use crate::pack::{self, Schedule};
 use crate::progress::Progress;
-use crate::{horizon, inbox, parking, unposted};
+use crate::{horizon, inbox, parking, residue, unposted};
 use gpuledger_archive::ArchiveSettings;
 use gpuledger_messaging::{ConsumerSettings, KafkaSettings};
 use gpuledger_storage::Db;
@@ -40,6 +40,8 @@ const POST_LONGEST: Duration = Duration::from_secs(60);
 const PACK_EVERY: Duration = Duration::from_millis(500);
 /// How often partitions are made ahead, telemetry that is due is archived, and old telemetry is let go.
 const KEEP_EVERY: Duration = Duration::from_secs(300);
+/// How often signals that are due are looked for.
+const SIGNALS_EVERY: Duration = Duration::from_millis(500);
 /// How often the horizon follows the clock.
 const HORIZON_EVERY: Duration = Duration::from_secs(30);
 /// Pause after a failure that may pass.
@@ -68,6 +70,7 @@ pub struct LedgerSettings {
 pub fn serve(settings: LedgerSettings, shutdown: &Shutdown) -> Result<(), prometheus::Error> {
     let counters = Counters::new(&settings.metrics)?;
     let LedgerSettings { db, kafka, keeping, clock, health, metrics: _ } = settings;
+    let outlet = kafka.as_ref().map(|(kafka, _)| kafka.clone());
     if let Some((kafka, consumer)) = kafka {
         let reading = Reading {
             db: db.clone(),
@@ -95,6 +98,7 @@ pub fn serve(settings: LedgerSettings, shutdown: &Shutdown) -> Result<(), promet
     shutdown.spawn("settling", ledger.clone().settle(shutdown.clone()));
     shutdown.spawn("posting", ledger.clone().post(shutdown.clone()));
     shutdown.spawn("packing", ledger.clone().pack(shutdown.clone()));
+    shutdown.spawn("signals", ledger.clone().signal(outlet, shutdown.clone()));
     shutdown.spawn("keeping", ledger.clone().keep(keeping, shutdown.clone()));
     shutdown.spawn("horizon", ledger.follow_clock(shutdown.clone()));
     Ok(())
@@ -243,6 +247,28 @@ impl Ticking {
                 Ok(())
             };
             if let Err(error) = posted.await
+                && self.failed(&error, &shutdown).await
+            {
+                return;
+            }
+        }
+    }
+
+    /// Alarms violations and publishes signals that are due.
+    async fn signal(self, kafka: Option<KafkaSettings>, shutdown: Shutdown) {
+        let producer = loop {
+            match kafka.as_ref().map(residue::producer).transpose() {
+                Ok(producer) => break producer,
+                Err(error) => {
+                    if self.failed(&error, &shutdown).await {
+                        return;
+                    }
+                }
+            }
+        };
+        let outlet = kafka.as_ref().zip(producer.as_ref());
+        while !ended(&shutdown, SIGNALS_EVERY).await {
+            if let Err(error) = residue::publish(&self.db, outlet, (self.clock)()).await
                 && self.failed(&error, &shutdown).await
             {
                 return;

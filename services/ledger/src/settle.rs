@@ -4,7 +4,7 @@ use crate::batch::BatchContext;
 use crate::error::LedgerError;
 use crate::models::{self, Mismatch};
 use crate::points::point;
-use crate::{post, unposted};
+use crate::{post, residue, unposted};
 use gpuledger_books::Terms;
 use gpuledger_books::measured;
 use gpuledger_books::scope::{News, Scope, floor_before, gather, standing};
@@ -35,6 +35,7 @@ pub(crate) struct Settlement {
     ledger: Attribution,
     spans: models::Spans,
     posted_from: BTreeMap<GpuId, Instant>,
+    news: News,
 }
 
 impl Settlement {
@@ -53,7 +54,7 @@ impl Settlement {
             let terms = with_measured(tx, terms, &scope.facts, &floors).await?;
             let ledger = terms.attribute_from(scope.facts.iter().map(AsRef::as_ref), news.now, &floors);
             match models::Spans::compare(tx, &ledger, &floors, news.now).await? {
-                Ok(spans) => return Ok(Self { scope, ledger, spans, posted_from: floors }),
+                Ok(spans) => return Ok(Self { scope, ledger, spans, posted_from: floors, news }),
                 Err(Mismatch { lower }) => lower_to(&mut news.gpus, lower),
             }
         }
@@ -83,6 +84,7 @@ impl Settlement {
         point("ledger::after-journals");
         self.spans.write(tx).await?;
         models::replace_allocations_of(tx, &self.ledger, &self.scope.changes.allocations, horizon).await?;
+        residue::settle(tx, &context.books, &self.news, &self.scope).await?;
         let subjects: Vec<String> = self.scope.reach.keys().cloned().collect();
         let rows: Vec<reach::ReachRow> = self.scope.reach.into_values().flatten().collect();
         reach::replace(tx, &subjects, &rows).await?;

@@ -4,10 +4,12 @@ use anyhow::{Result, bail, ensure};
 use gpuledger_books::Books;
 use gpuledger_domain::attribution::Attribution;
 use gpuledger_domain::journal::{journals, postable_until};
+use gpuledger_domain::residue::{lifted_at, orders};
+use gpuledger_domain::time::Instant;
 use gpuledger_domain::usage::{End, UsageSpan};
 use gpuledger_storage::journals::last_entries;
 use gpuledger_storage::spans::{AllocationPage, load_allocations};
-use gpuledger_storage::{Db, Tx};
+use gpuledger_storage::{Db, Tx, signals, violations};
 use std::collections::BTreeSet;
 
 /// Compares everything. `unsettled`: telemetry may have come that is not settled yet, which only facts need to stand without.
@@ -21,7 +23,51 @@ pub(crate) async fn stands(db: &Db, unsettled: bool) -> Result<()> {
     let whole = books.attribute(horizon);
     compare_spans(&mut tx, &whole).await?;
     compare_allocations(&mut tx, &whole).await?;
+    compare_residue(&mut tx, &books, horizon).await?;
     compare_journals(&mut tx, &whole, postable_until(horizon, books.terms.settings).as_micros()).await
+}
+
+/// Violations as they are recorded, and quarantines as they are ordered, against those of all facts.
+async fn compare_residue(tx: &mut Tx, books: &Books, horizon: Instant) -> Result<()> {
+    let histories = books.terms.residue(&books.facts, horizon);
+    let names: Vec<String> = histories.keys().map(ToString::to_string).collect();
+    let (mut wanted, mut ordered) = (BTreeSet::new(), BTreeSet::new());
+    for (gpu, history) in &histories {
+        let rules = books.terms.residue_rules(history);
+        for judged in history.judge(&rules, Instant::MIN) {
+            if !judged.violated().is_empty() {
+                let (hold, slices) = (judged.hold, judged.violated());
+                wanted.insert(format!(
+                    "{gpu} {} {} {} memory slices {slices}",
+                    hold.allocation, hold.unit, hold.start
+                ));
+            }
+        }
+        let orders = orders(history, &rules, Instant::MIN);
+        let standing = orders.iter().filter(|order| lifted_at(history, order.slices, order.since).is_none());
+        ordered.extend(standing.map(|order| format!("{gpu} {} {}", order.slices, order.since)));
+    }
+    let asked: Vec<(String, i64)> = names.iter().map(|gpu| (gpu.clone(), i64::MIN)).collect();
+    let found: BTreeSet<String> = violations::since(tx, &asked)
+        .await?
+        .into_iter()
+        .filter(|row| row.cleared_at_us.is_none())
+        .map(|row| {
+            let start = Instant::from_micros(row.start_us);
+            format!("{} {} {} {start} {}", row.gpu, row.allocation, row.unit, row.detail)
+        })
+        .collect();
+    ensure!(found == wanted, "violations are {found:?}, should be {wanted:?}");
+    let signals: BTreeSet<String> = signals::quarantines(tx, &names)
+        .await?
+        .into_iter()
+        .map(|row| {
+            let (gpu, slices) = (row.gpu.unwrap_or_default(), row.slices.unwrap_or_default());
+            format!("{gpu} {slices} {}", Instant::from_micros(row.since_us))
+        })
+        .collect();
+    ensure!(signals == ordered, "quarantines are {signals:?}, should be {ordered:?}");
+    Ok(())
 }
 
 async fn compare_spans(tx: &mut Tx, whole: &Attribution) -> Result<()> {
@@ -81,7 +127,7 @@ async fn compare_allocations(tx: &mut Tx, whole: &Attribution) -> Result<()> {
 async fn compare_journals(tx: &mut Tx, whole: &Attribution, until_us: i64) -> Result<()> {
     for (gpu, timeline) in &whole.gpus {
         let mut wanted = BTreeSet::new();
-        for journal in journals(gpu, timeline, gpuledger_domain::time::Instant::from_micros(until_us)) {
+        for journal in journals(gpu, timeline, Instant::from_micros(until_us)) {
             for entry in &journal.entries {
                 let owner = entry.owner.as_ref().map(|o| {
                     format!(

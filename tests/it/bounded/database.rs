@@ -6,7 +6,7 @@ use sqlx::{Connection, Executor, PgConnection};
 use std::process::Command;
 
 /// What a story leaves behind. Order of the statements: entries before journals, whose guard looks for them.
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 19] = [
     "entry",
     "journal",
     "usage_span",
@@ -24,6 +24,8 @@ const TABLES: [&str; 17] = [
     "telemetry_stream",
     "telemetry_block",
     "object",
+    "residue_violation",
+    "signal",
 ];
 
 pub(crate) struct Database {

@@ -2,7 +2,7 @@
 
 use gpuledger_domain::fact::{
     Cause, Fact, FactBody, Grant, GrantUnit, Inventory, InventoryGpu, Mode, PlacedOf, PlacedUnit, Placement,
-    Runtime, State,
+    Runtime, ScrubResult, State,
 };
 use gpuledger_domain::pool::Work;
 use gpuledger_domain::share::Share;
@@ -93,16 +93,25 @@ fn data(fact: &Fact, number: usize) -> Option<(&'static str, Value)> {
             "scrub.started",
             json!({"scrub": scrub.as_str(), "gpu": gpu.as_str(), "placement": place(*placement)}),
         ),
-        FactBody::ScrubFinished { scrub, gpu, placement, started_at } => (
+        FactBody::ScrubFinished { scrub, gpu, placement, started_at, evidence } => (
             "scrub.finished",
             json!({"scrub": scrub.as_str(), "gpu": gpu.as_str(), "placement": place(*placement), "started_at": started_at.to_string(),
-                   "result": "failed", "class": "clear", "tool": {"name": "t", "version": "1", "digest": "d"}, "operator": "o",
-                   "platform": {"driver": "1"}, "coverage": {"bytes_total": 0, "bytes_covered": 0, "bytes_reserved": 0},
-                   "verification": {"method": "none", "bytes_read": 0, "mismatches": 0}}),
+                   "result": result(evidence.result), "class": "clear", "tool": {"name": "t", "version": "1", "digest": "d"}, "operator": "o",
+                   "platform": {"driver": "1"}, "coverage": {"bytes_total": evidence.bytes_total, "bytes_covered": evidence.bytes_covered, "bytes_reserved": evidence.bytes_reserved},
+                   "verification": {"method": "full", "bytes_read": evidence.bytes_read, "mismatches": evidence.mismatches}}),
         ),
         FactBody::Work(said) => ("work.reported", work(said)),
-        FactBody::Other => return None,
+        FactBody::QuarantineReleased { .. } | FactBody::Other => return None,
     })
+}
+
+const fn result(result: ScrubResult) -> &'static str {
+    match result {
+        ScrubResult::Passed => "passed",
+        ScrubResult::Failed => "failed",
+        ScrubResult::Incomplete => "incomplete",
+        ScrubResult::Skipped => "skipped",
+    }
 }
 
 fn inventory(listed: &Inventory) -> Value {

@@ -33,6 +33,9 @@ pub(crate) async fn run(db: &Db, case: &Case, efforts: &Efforts) -> Result<()> {
     let facts: Vec<Fact> = case.facts.iter().map(|fact| stretched(fact, stretch)).collect();
     let last = facts.iter().map(|fact| fact.at).max().unwrap_or(BEGIN);
     apply_pools(db, dice.below(1 << 20)).await?;
+    if dice.below(2) == 0 {
+        enforce(db).await?;
+    }
     let mut rest = facts.as_slice();
     let mut now = BEGIN.plus(i64::try_from(dice.below(2))? * (last.since(BEGIN) / 2));
     let mut told = 0;
@@ -99,12 +102,26 @@ async fn apply_batch(db: &Db, batch: &[Fact], told: usize) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
+/// Every GPU is enforced.
+async fn enforce(db: &Db) -> Result<()> {
+    let body = r#"{"kind": "Residue", "id": "all", "gpus": "*", "mode": "enforce"}"#.to_owned();
+    let object = NewObject { kind: "Residue".to_owned(), id: "all".to_owned(), body };
+    let mut tx = db.begin().await?;
+    apply_object(&mut tx, &object, 0, "test").await?;
+    Ok(tx.commit().await?)
+}
+
 /// The same story, slower: longer than leases and gaps, so that there is something before a floor.
 fn stretched(fact: &Fact, times: i64) -> Fact {
     let later = |at: Instant| BEGIN.plus(at.since(BEGIN) * times);
     let body = match fact.body.clone() {
-        FactBody::ScrubFinished { scrub, gpu, placement, started_at } => {
-            FactBody::ScrubFinished { scrub, gpu, placement, started_at: later(started_at) }
+        FactBody::ScrubFinished { scrub, gpu, placement, started_at, evidence } => {
+            FactBody::ScrubFinished { scrub, gpu, placement, started_at: later(started_at), evidence }
+        }
+        // A boot each three hours: nobody knows what is in memory after it.
+        FactBody::Inventory(mut inventory) => {
+            inventory.boot_id = format!("b{}", later(fact.at).since(BEGIN) / (3 * HOUR_US));
+            FactBody::Inventory(inventory)
         }
         FactBody::Work(mut work) => {
             (work.start, work.end) = (later(work.start), later(work.end));

@@ -119,7 +119,7 @@ fn a_library_that_no_longer_fits_its_driver_wants_a_new_process() {
 fn a_stall_of_one_gpu_is_no_stall_of_the_others() {
     // Two calls that hang, one of them for so long that a period of all others would be lost, in the time of the node itself.
     let outing =
-        Node::new(STALLED).really(7, "call_deadline_ms = 800\nsample_period_ms = 400\nwindow_seconds = 1");
+        Node::new(STALLED).really(7, "call_deadline_ms = 1600\nsample_period_ms = 400\nwindow_seconds = 1");
     outing.assert_undisturbed();
     let of = |gpu: usize| -> (i64, usize) {
         let rows = outing

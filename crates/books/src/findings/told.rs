@@ -97,6 +97,10 @@ const fn is_of_allocation(kind: Kind) -> bool {
         | Kind::ForeignProcess
         | Kind::HeldAfterRelease
         | Kind::IdleAllocation
+        | Kind::ResidueViolation
+        | Kind::ScrubMissing
+        | Kind::ScrubLate
+        | Kind::ScrubSkipped
         | Kind::Unpriced => true,
         Kind::Conflict
         | Kind::Future
@@ -108,6 +112,9 @@ const fn is_of_allocation(kind: Kind) -> bool {
         | Kind::LostNode
         | Kind::Gap
         | Kind::ClockSkew
+        | Kind::ResidueUnknown
+        | Kind::ScrubFailed
+        | Kind::ScrubIncomplete
         | Kind::Unattributed => false,
     }
 }

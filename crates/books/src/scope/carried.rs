@@ -37,6 +37,7 @@ impl Reading<'_> {
             FactBody::UnitState(_)
             | FactBody::ScrubStarted { .. }
             | FactBody::ScrubFinished { .. }
+            | FactBody::QuarantineReleased { .. }
             | FactBody::GpuDecommissioned(_)
             | FactBody::Other => {}
         }

@@ -234,7 +234,7 @@ impl<'c> Reading<'c> {
     /// States since the last time the whole GPU was said to work; scrubs, grants and placements from the floor on.
     async fn read_states(&mut self) -> Result<(), BooksError> {
         let asks = self.due("facts", self.gpus_around());
-        let mut found = index::since(self.connection, "bfgp", &asks).await?;
+        let mut found = index::since(self.connection, "bfgpq", &asks).await?;
         let works: BTreeMap<String, i64> = index::latest(self.connection, "k", &asks)
             .await?
             .into_iter()

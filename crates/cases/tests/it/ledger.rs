@@ -1,15 +1,16 @@
 //! What the rules find for the facts of one case, and whether it is what the case says.
 
 use super::compare;
-use gpuledger_cases::{BalanceRow, Case, Expect, FindingRow, PoolLine, UsageRow};
-use gpuledger_domain::attribution::{Attribution, Context, attribute};
+use gpuledger_cases::{BalanceRow, Case, Expect, FindingRow, PoolLine, UsageRow, asks_for};
+use gpuledger_domain::attribution::{Attribution, Context, attribute, holds};
 use gpuledger_domain::fact::{Account, Fact, Posting, Settings};
-use gpuledger_domain::finding::Finding;
+use gpuledger_domain::finding::{Finding, Findings};
 use gpuledger_domain::geometry::Geometry;
 use gpuledger_domain::ids::{GpuId, TenantId};
 use gpuledger_domain::journal::journals;
 use gpuledger_domain::pool::{Idle, Policy, Pool, Pools, WorkKind, WorkWindow};
 use gpuledger_domain::report::{GroupKey, ReportContext, UsageRow as Reported, Weight, usage_rows};
+use gpuledger_domain::residue;
 use gpuledger_domain::share::Share;
 use gpuledger_domain::sku::SkuBook;
 use gpuledger_domain::time::{CELL_US, HOUR_US, Instant, Window};
@@ -39,7 +40,8 @@ impl<'c> Ledger<'c> {
             pools: &pools,
             measured: &[],
         };
-        let found = attribute(facts, &context, horizon);
+        let mut found = attribute(facts, &context, horizon);
+        found.findings = with_residue(found.findings, facts, &context, horizon);
         let rules = Rules { geometry: &geometry, settings, pools: &pools, measured: &[] };
         let painted = paint(facts, &rules, horizon);
         Ok(Self { case, found, painted })
@@ -151,9 +153,25 @@ impl<'c> Ledger<'c> {
 
     fn findings(&self, of: &[String], rows: &[FindingRow]) -> Result<(), String> {
         let mut there = self.found.findings.clone();
-        there.retain(|finding| of.is_empty() || of.iter().any(|kind| kind == finding.kind.as_str()));
+        there.retain(|finding| asks_for(of, finding.kind.as_str()));
         compare::rows(rows, there, finding_is).map_err(|fell| format!("findings{fell}"))
     }
+}
+
+/// Every GPU is observed, as it is where nobody applied a set.
+fn with_residue(
+    found: Vec<Finding>,
+    facts: &[Fact],
+    context: &Context<'_>,
+    horizon: Instant,
+) -> Vec<Finding> {
+    let mut all = Findings::default();
+    all.extend(found);
+    let holds = holds(facts.iter().collect(), context, horizon);
+    for history in residue::histories(facts, holds, horizon).values() {
+        all.extend(residue::findings(history, &residue::Rules::default(), horizon));
+    }
+    all.into_vec()
 }
 
 fn usage_is(want: &UsageRow, row: &Reported) -> bool {

@@ -4,6 +4,7 @@
 //! `CASE=name` runs the cases whose names contain it. Those that need a database run in `services/gpuledger/tests/cases`.
 
 mod compare;
+mod layouts;
 mod ledger;
 mod sources;
 

@@ -7,6 +7,7 @@ use super::units::{Place, Unit, Units};
 use crate::fact::{Fact, FactBody, Grant, Mode, Placed, PlacedOf, Runtime};
 use crate::finding::{Finding, Findings, Kind};
 use crate::ids::{AllocationId, GpuId, NodeId, ProjectId, Source, TenantId};
+use crate::residue::Hold;
 use crate::time::Instant;
 use crate::usage::{AllocationView, End};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,6 +69,27 @@ impl Allocation<'_> {
     /// GPUs it has units on, each once.
     pub(super) fn gpus(&self) -> BTreeSet<&GpuId> {
         self.units.iter().filter_map(Unit::gpu).collect()
+    }
+
+    /// The holds of its units on slices of GPUs.
+    pub(super) fn holds(&self) -> Vec<Hold> {
+        let owners: Vec<(Instant, TenantId)> =
+            self.owners.iter().map(|owner| (owner.since, owner.tenant.clone())).collect();
+        let hold = |unit: &Unit| match &unit.place {
+            Place::Slices { gpu, placement, .. } if unit.end > self.start => Some(Hold {
+                start: self.start,
+                allocation: self.id.clone(),
+                unit: unit.index,
+                gpu: gpu.clone(),
+                placement: *placement,
+                shared: self.is_shared(),
+                end: unit.end,
+                open: unit.open,
+                owners: owners.clone(),
+            }),
+            _ => None,
+        };
+        self.units.iter().filter_map(hold).collect()
     }
 
     /// The row of a report.
@@ -193,6 +215,7 @@ fn stories<'a>(facts: &[&'a Fact]) -> BTreeMap<&'a AllocationId, Story<'a>> {
             | FactBody::NodeAlive(_)
             | FactBody::ScrubStarted { .. }
             | FactBody::ScrubFinished { .. }
+            | FactBody::QuarantineReleased { .. }
             | FactBody::Work(_)
             | FactBody::Other => continue,
         };

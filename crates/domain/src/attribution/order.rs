@@ -25,6 +25,7 @@ fn rank(body: &FactBody) -> u8 {
         FactBody::NodeAlive(_) => 2,
         FactBody::Released { .. } => 3,
         FactBody::ScrubStarted { .. } | FactBody::ScrubFinished { .. } => 4,
+        FactBody::QuarantineReleased { .. } => 5,
         FactBody::Transferred { .. } => 6,
         FactBody::Granted(_) => 7,
         FactBody::Placed(_) => 8,

@@ -3,6 +3,9 @@
 use crate::database::{Database, refusal};
 use crate::journals::{HOUR, revision};
 use anyhow::Result;
+use gpuledger_storage::audit_log::{
+    CheckpointRow, NewLeaf, NewTile, add_checkpoint, add_cosignature, append_leaves, append_tiles,
+};
 use gpuledger_storage::facts::{Indexed, NewFact, NewInventory, insert_facts};
 use gpuledger_storage::parked::{Decision, NewParked};
 use gpuledger_storage::{closes, journals, objects, parked};
@@ -15,6 +18,10 @@ const TABLES: &[(&str, &str)] = &[
     ("fact_subject", "subject"),
     ("inventory_content", "content"),
     ("audit_pending", "body"),
+    ("audit_leaf", "leaf"),
+    ("audit_tile", "root"),
+    ("audit_checkpoint", "note"),
+    ("audit_cosignature", "line"),
     ("parked", "reason"),
     ("parked_decision", "reason"),
     ("journal", "revision"),
@@ -77,8 +84,28 @@ async fn filled() -> Result<Database> {
         closed_at_us: HOUR,
     };
     closes::insert(&mut tx, &close).await?;
+    log(&mut tx).await?;
     tx.commit().await?;
     Ok(database)
+}
+
+/// A leaf, a tile, and a head with a cosignature.
+async fn log(tx: &mut PgConnection) -> Result<()> {
+    let leaf = NewLeaf {
+        index: 0,
+        pending_seq: Some(1),
+        fact_seq: Some(1),
+        subjects: vec![7, 8],
+        leaf: b"leaf".to_vec(),
+    };
+    let beat =
+        NewLeaf { index: 1, pending_seq: None, fact_seq: None, subjects: Vec::new(), leaf: Vec::new() };
+    append_leaves(tx, &[leaf, beat]).await?;
+    append_tiles(tx, &[NewTile { level: 0, index: 0, root: [3; 32], hashes: vec![4; 8_192] }]).await?;
+    let head = CheckpointRow { size: 1, root: vec![5; 32], note: b"note".to_vec(), signed_at_us: 0 };
+    add_checkpoint(tx, &head).await?;
+    add_checkpoint(tx, &head).await?;
+    Ok(add_cosignature(tx, 1, "w", "line", 0).await?)
 }
 
 /// Tries a statement in a transaction that is rolled back.

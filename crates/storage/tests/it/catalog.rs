@@ -76,7 +76,17 @@ async fn every_table_with_a_tenant_has_row_security() -> Result<()> {
     let tables = names(&database, all).await?;
     assert_eq!(
         tables,
-        ["allocation", "document", "entry", "entry_2026_10", "finding_tenant", "period_close", "usage_span"]
+        [
+            "allocation",
+            "document",
+            "entry",
+            "entry_2026_10",
+            "finding_tenant",
+            "period_close",
+            "signal",
+            "subject_key",
+            "usage_span"
+        ]
     );
     let bare = "SELECT c.relname::TEXT FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant'
                 WHERE c.relnamespace = 'public'::REGNAMESPACE AND c.relkind IN ('r', 'p', 'v', 'm')
@@ -92,7 +102,7 @@ async fn every_partition_has_the_guards_of_its_parent_always_on() -> Result<()> 
         FROM pg_class c
         CROSS JOIN (VALUES ('append_only'), ('append_only_row'), ('check_journals')) AS wanted (name)
         WHERE c.relnamespace = 'public'::REGNAMESPACE AND c.relkind IN ('r', 'p')
-          AND (c.relname IN ('fact', 'fact_subject', 'inventory_content', 'audit_pending', 'parked', 'parked_decision', 'journal', 'object', 'period_close')
+          AND (c.relname IN ('fact', 'fact_subject', 'inventory_content', 'audit_pending', 'audit_leaf', 'audit_tile', 'audit_checkpoint', 'audit_cosignature', 'parked', 'parked_decision', 'journal', 'object', 'period_close')
                OR c.relname LIKE 'entry%' OR c.relname LIKE 'identity%')
           AND (wanted.name <> 'check_journals' OR c.relname LIKE 'entry%')
           AND NOT EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND t.tgname = wanted.name AND t.tgenabled = 'A')";
@@ -110,6 +120,10 @@ async fn each_role_has_no_more_rights_than_it_needs() -> Result<()> {
                   WHERE grantee = 'gpuledger_api' ORDER BY 1";
     let wanted = [
         "allocation SELECT",
+        "audit_checkpoint SELECT",
+        "audit_cosignature SELECT",
+        "audit_leaf SELECT",
+        "audit_tile SELECT",
         "document SELECT",
         "finding SELECT",
         "finding_state SELECT",
@@ -118,12 +132,13 @@ async fn each_role_has_no_more_rights_than_it_needs() -> Result<()> {
         "ledger_state SELECT",
         "object SELECT",
         "packed_hour SELECT",
+        "subject_key SELECT",
         "usage_span SELECT",
     ];
     assert_eq!(names(&database, of_api).await?, wanted);
     let of_writer = "SELECT table_name || ' ' || privilege_type FROM information_schema.role_table_grants
         WHERE grantee = 'gpuledger_writer' AND privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER')
-          AND (table_name IN ('fact', 'fact_subject', 'inventory_content', 'audit_pending', 'parked', 'parked_decision', 'journal', 'object', 'period_close')
+          AND (table_name IN ('fact', 'fact_subject', 'inventory_content', 'audit_pending', 'audit_leaf', 'audit_tile', 'audit_checkpoint', 'audit_cosignature', 'parked', 'parked_decision', 'journal', 'object', 'period_close')
                OR table_name LIKE 'entry%' OR table_name LIKE 'identity%')";
     assert_eq!(names(&database, of_writer).await?, [""; 0]);
     let owned = "SELECT relname::TEXT FROM pg_class WHERE relowner IN ('gpuledger_writer'::REGROLE, 'gpuledger_api'::REGROLE)";

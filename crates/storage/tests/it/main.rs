@@ -18,4 +18,5 @@ mod queues;
 mod reach;
 mod read_models;
 mod row_security;
+mod signals;
 mod telemetry;

@@ -6,6 +6,8 @@ use crate::amount::Unsigned;
 use crate::bodies::Problem;
 use crate::text::Name;
 use crate::time::Span;
+use gpuledger_domain::ids::TenantId;
+use gpuledger_domain::residue;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
 
@@ -122,6 +124,41 @@ pub struct Residue {
     /// Tenants among whom no scrub is needed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trust_groups: Vec<Vec<Name>>,
+    /// From release to the start of a scrub; none: 1 minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_within: Option<Span>,
+    /// From release to a scrub that passed; none: 10 minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pass_within: Option<Span>,
+    /// How long a violation waits for facts on their way before it is alarmed; none: 1 minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Span>,
+}
+
+impl Residue {
+    /// The set as the rules see it.
+    pub fn rule(&self) -> residue::Set {
+        let defaults = residue::Limits::default();
+        let or = |span: Option<Span>, default_us: i64| span.map_or(default_us, Span::micros);
+        let group = |group: &Vec<Name>| group.iter().map(|tenant| TenantId::new(tenant)).collect();
+        residue::Set {
+            id: self.id.to_string(),
+            gpus: self.gpus.0.iter().cloned().collect(),
+            rules: residue::Rules {
+                mode: match self.mode {
+                    ResidueMode::Off => residue::Mode::Off,
+                    ResidueMode::Observe => residue::Mode::Observe,
+                    ResidueMode::Enforce => residue::Mode::Enforce,
+                },
+                trust_groups: self.trust_groups.iter().map(group).collect(),
+                limits: residue::Limits {
+                    start_within_us: or(self.start_within, defaults.start_within_us),
+                    pass_within_us: or(self.pass_within, defaults.pass_within_us),
+                    settle_us: or(self.settle, defaults.settle_us),
+                },
+            },
+        }
+    }
 }
 
 /// A set of GPUs: UUIDs, nodes or models; the one entry `*` is all of them. Read from one text or a list.
@@ -200,6 +237,21 @@ impl Kind for Residue {
     fn check(&self) -> Result<(), Problem> {
         if self.gpus.0.is_empty() {
             return refuse("gpus", "is empty, expected \"*\" or a list of UUIDs, nodes or models");
+        }
+        if let Some(index) = self.gpus.0.iter().position(String::is_empty) {
+            return refuse(format!("gpus[{index}]"), "is empty, expected a UUID, a node or a model");
+        }
+        if self.gpus.is_all() && self.gpus.0.len() > 1 {
+            return refuse("gpus", "names others beside \"*\", which is all of them");
+        }
+        for (index, group) in self.trust_groups.iter().enumerate() {
+            let tenants: BTreeSet<&Name> = group.iter().collect();
+            if tenants.len() < 2 {
+                return refuse(format!("trust_groups[{index}]"), "has fewer than two tenants");
+            }
+        }
+        if let Some((start, pass)) = self.start_within.zip(self.pass_within).filter(|(s, p)| s > p) {
+            return refuse("start_within", format!("{start} is above `pass_within`, {pass}"));
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use gpuledger_storage::spans::{AllocationRow, SpanRow, replace_allocations, repl
 use gpuledger_storage::{Db, Role, connect, migrate, state};
 use gpuledger_telemetry::health::Health;
 use gpuledger_telemetry::metrics::Metrics;
+use gpuledger_trail::keys::Seal;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +48,7 @@ impl Fixture {
         owner.close().await;
         let writer = connect(&url, Role::Writer).await?;
         fill(&writer).await?;
+        crate::audit::fill_log(&writer).await?;
         let api = connect(&url, Role::Api).await?;
         let pem = generate_ed25519_pem()?;
         let key = SigningKey::from_pem(pem.as_bytes())?;
@@ -55,6 +57,7 @@ impl Fixture {
             admin_bind: Some("127.0.0.1:0".to_owned()),
             db: api.clone(),
             key: key.verify_key()?,
+            seal: Seal::default(),
             now: Arc::new(|| NOW),
             rate,
             workers: Some(1),

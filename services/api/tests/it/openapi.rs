@@ -41,8 +41,11 @@ async fn answers_are_as_the_document_says() -> Result<()> {
         let (method, path) = row.operation.split_once(' ').unwrap();
         let responses = &document["paths"][path][method]["responses"];
         let good = fixture.send_as(&claims(Role::Admin), &row.request).await?;
+        // Notes, proofs and tiles are texts and bytes.
         let schema = &responses[row.status.to_string()]["content"]["application/json"]["schema"];
-        check(&document, schema, &good.json()).with_context(|| row.operation)?;
+        if schema.is_object() {
+            check(&document, schema, &good.json()).with_context(|| row.operation)?;
+        }
         let bad = fixture.send(&row.request).await?;
         let schema = &responses["401"]["content"]["application/problem+json"]["schema"];
         check(&document, schema, &bad.json()).with_context(|| row.operation)?;

@@ -7,6 +7,7 @@ use gpuledger_api::token::Role;
 use gpuledger_api::{ApiError, ApiSettings, RateLimit, serve};
 use gpuledger_telemetry::health::Health;
 use gpuledger_telemetry::metrics::Metrics;
+use gpuledger_trail::keys::Seal;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -64,6 +65,7 @@ async fn it_starts_under_its_own_role_only_and_names_a_taken_address() -> Result
         admin_bind: None,
         db: db.clone(),
         key: gpuledger_api::token::VerifyKey::from_pem(fixture.pem.as_bytes()).unwrap(),
+        seal: Seal::default(),
         now: Arc::new(|| NOW),
         rate: RateLimit::default(),
         workers: Some(1),

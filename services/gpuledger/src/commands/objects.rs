@@ -68,6 +68,8 @@ pub(crate) async fn store_all(db: &Db, objects: &[Object], at: Instant) -> Resul
     let settles = |object: &Object| matches!(object, Object::Sku(_) | Object::Pool(_));
     if objects.iter().any(settles) {
         gpuledger_ledger::horizon::derive_anew(db).await?;
+    } else if objects.iter().any(|object| matches!(object, Object::Residue(_))) {
+        gpuledger_ledger::horizon::judge_anew(db).await?;
     }
     Ok(said)
 }

@@ -1,5 +1,6 @@
 //! The services in one process, until stopped.
 
+use super::audit::keys;
 use super::backup::must_fit;
 use super::writer;
 use crate::clock::now;
@@ -9,10 +10,12 @@ use crate::settings::Settings;
 use anyhow::{Context, Result};
 use gpuledger_api::token::{SigningKey, VerifyKey, generate_ed25519_pem, write_key_file};
 use gpuledger_api::{ApiSettings, RateLimit, serve as serve_api, serve_admin};
+use gpuledger_audit::serve::{AuditSettings, serve as serve_audit};
+use gpuledger_audit::witness::Witnesses;
 use gpuledger_domain::time::Instant;
 use gpuledger_ledger::serve::{LedgerSettings, serve as serve_ledger};
 use gpuledger_messaging::{ConsumerSettings, KafkaSettings, MessagingError, Topic, ensure_topics, manifest};
-use gpuledger_storage::{Role, connect};
+use gpuledger_storage::{Role, audit_log, connect};
 use gpuledger_telemetry::health::Health;
 use gpuledger_telemetry::logs::{LogFormat, init};
 use gpuledger_telemetry::metrics::Metrics;
@@ -39,6 +42,9 @@ pub(crate) async fn run(settings: &Settings, only: &[String]) -> Result<Outcome>
     shutdown.on_signals().context("signals")?;
     if wanted("ledger") {
         start_ledger(settings, &shutdown, &health, &metrics).await?;
+    }
+    if wanted("audit") {
+        start_audit(settings, &shutdown, &health, &metrics).await?;
     }
     let running =
         if wanted("api") { Some(start_api(settings, &shutdown, &health, &metrics).await?) } else { None };
@@ -124,6 +130,26 @@ async fn have_topics(settings: &Settings, kafka: &KafkaSettings) -> Result<()> {
     Ok(ensure_topics(kafka, &manifest(kafka), settings.kafka_replication).await?)
 }
 
+async fn start_audit(
+    settings: &Settings,
+    shutdown: &Shutdown,
+    health: &Health,
+    metrics: &Metrics,
+) -> Result<()> {
+    let db = writer(settings).await?;
+    let published = audit_log::latest_checkpoint(&mut *db.snapshot().await?).await?;
+    let audit = AuditSettings {
+        seal: keys::seal(settings)?,
+        signing: keys::signing(settings, published.is_some())?,
+        witnesses: Witnesses::new(&settings.audit_witnesses).map_err(|error| Usage(error.to_string()))?,
+        clock: clock()?,
+        health: health.clone(),
+        metrics: metrics.clone(),
+        db,
+    };
+    Ok(serve_audit(audit, shutdown)?)
+}
+
 async fn start_api(
     settings: &Settings,
     shutdown: &Shutdown,
@@ -136,6 +162,7 @@ async fn start_api(
         admin_bind: None,
         db: connect(url, Role::Api).await?,
         key: verify_key(&settings.jwt_key_file)?,
+        seal: keys::seal(settings)?,
         now: clock()?,
         rate: RateLimit::default(),
         workers: None,

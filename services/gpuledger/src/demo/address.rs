@@ -9,6 +9,7 @@ use gpuledger_storage::{Role, connect};
 use gpuledger_telemetry::health::Health;
 use gpuledger_telemetry::metrics::Metrics;
 use gpuledger_telemetry::shutdown::Shutdown;
+use gpuledger_trail::keys::Seal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -40,6 +41,7 @@ impl Address {
             admin_bind: None,
             db: connect(database, Role::Api).await?,
             key: key.verify_key()?,
+            seal: Seal::default(),
             now: Clock::clone(&clock),
             rate: RateLimit::default(),
             workers: Some(2),

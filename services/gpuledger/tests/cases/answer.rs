@@ -1,6 +1,6 @@
 //! What the program is asked for each section of a case, and whether its answer is what the case says.
 
-use gpuledger_cases::{BalanceRow, Expect, FindingRow, InvoiceRow, UsageRow};
+use gpuledger_cases::{BalanceRow, Expect, FindingRow, InvoiceRow, UsageRow, asks_for};
 use gpuledger_domain::time::{Instant, Window};
 use num_rational::Ratio;
 use serde_json::Value;
@@ -48,7 +48,7 @@ pub(crate) fn stands(expect: &Expect, answer: &Value) -> Result<(), String> {
         }
         Expect::Findings { of, rows } => {
             let mut there = list(answer, "findings");
-            there.retain(|row| of.is_empty() || of.iter().any(|kind| row["kind"] == kind.as_str()));
+            there.retain(|row| asks_for(of, row["kind"].as_str().unwrap_or_default()));
             same(rows, there, finding_is)
         }
         Expect::Parked(rows) => same(rows, list(answer, "rows"), |(reason, event), row| {

@@ -20,8 +20,8 @@ use gpuledger_storage::{Db, Tx, hours, measured_marks, retry, unread};
 use gpuledger_wire::block::Opener;
 use std::time::Instant;
 
-/// Rows that are held at once, about: at some three KiB each, with the minutes of a unit or owner, this is 50 MiB.
-const MOST_ROWS: usize = 16_000;
+/// Rows that are held at once, about: at some three KiB each, with the minutes of a unit or owner, this is 40 MiB.
+const MOST_ROWS: usize = 12_000;
 /// Blocks read at once.
 const PAGE: i64 = 32;
 /// Folds that go on at once, each over its part of the blocks.

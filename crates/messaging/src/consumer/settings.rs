@@ -20,7 +20,7 @@ pub struct BatchLimits {
 
 impl Default for BatchLimits {
     fn default() -> Self {
-        Self { messages: 20_000, bytes: 8 * 1024 * 1024, wait: Duration::from_millis(200) }
+        Self { messages: 8_000, bytes: 8 * 1024 * 1024, wait: Duration::from_millis(200) }
     }
 }
 
@@ -86,7 +86,7 @@ impl ConsumerSettings {
             .set("allow.auto.create.topics", "false")
             // The default holds fetching back for a second once the local queue is full, which starves a fast reader.
             .set("fetch.queue.backoff.ms", "20")
-            .set("queued.max.messages.kbytes", "32768");
+            .set("queued.max.messages.kbytes", "16384");
         Ok(config)
     }
 }

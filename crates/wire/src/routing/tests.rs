@@ -98,5 +98,5 @@ fn types_that_move_no_gpu_time_are_other() {
         let event = decode_structured(event.to_string().as_bytes()).unwrap();
         event.to_fact().body == FactBody::Other
     });
-    assert_eq!(others.count(), 6);
+    assert_eq!(others.count(), 5);
 }

@@ -81,6 +81,8 @@ pub struct Scope {
     pub changes: Changes,
     /// From when on each GPU that differs is painted: a full hour before anything differs.
     pub floors: BTreeMap<GpuId, Instant>,
+    /// GPUs that were looked at, whether they differ or not.
+    pub looked_at: BTreeSet<GpuId>,
     /// Everything that acts there, from the floors on.
     pub facts: Vec<Arc<Fact>>,
     /// Subjects whose reach stands anew, with their rows.
@@ -125,10 +127,11 @@ pub async fn gather(tx: &mut Tx, terms: &Terms, news: &News) -> Result<Scope, Bo
         effort.facts = facts.len();
         reading.learn_firsts(&changes.moved).await?;
         if !floors::lower(&mut floors, &changes, news, &reading) {
+            let looked_at = floors.into_keys().collect();
             let floors = changes.gpus.iter().map(|(gpu, at)| (gpu.clone(), news.floor(*at))).collect();
             let (reach, named) = (reading.reach(news), snapshots::named(news));
             let (facts, subjects) = reading.finish();
-            return Ok(Scope { changes, floors, facts, reach, named, subjects, effort });
+            return Ok(Scope { changes, floors, looked_at, facts, reach, named, subjects, effort });
         }
         effort.lowered += 1;
     }

@@ -147,8 +147,8 @@ async fn apply_facts(
         if news.facts.is_empty() {
             return Ok(done);
         }
-        let settlement = Settlement::of(tx, &context.books, &news).await?;
-        let subjects = settlement.scope.subjects.iter().map(|subject| key_of(subject));
+        let settlement = Settlement::with_life(tx, &context.books, news).await?;
+        let subjects = settlement.subjects().map(|subject| key_of(&subject));
         let needed: BTreeSet<i32> = subjects.chain(keys.iter().copied()).collect();
         if needed.is_subset(&keys) {
             let journals = if arrivals.is_backlog { Journals::Later } else { Journals::Now };

@@ -10,10 +10,10 @@ use gpuledger_books::measured;
 use gpuledger_books::scope::{News, Scope, floor_before, gather, standing};
 use gpuledger_domain::attribution::Attribution;
 use gpuledger_domain::fact::Fact;
-use gpuledger_domain::ids::GpuId;
+use gpuledger_domain::ids::{GpuId, NodeId};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::hours::Filter;
-use gpuledger_storage::{Tx, reach};
+use gpuledger_storage::{Tx, reach, touched};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -60,6 +60,29 @@ impl Settlement {
         }
     }
 
+    /// As [`Settlement::of`], of a batch. What stands was settled without the life that telemetry proved since its node was marked: of the GPUs that
+    /// are looked at it is settled with the batch. Else what the batch finds unchanged might not be what stands.
+    pub(crate) async fn with_life(tx: &mut Tx, terms: &Terms, mut news: News) -> Result<Self, LedgerError> {
+        loop {
+            let settlement = Self::of(tx, terms, &news).await?;
+            let gpus: Vec<String> = settlement.scope.looked_at.iter().map(ToString::to_string).collect();
+            let marks = touched::of_gpus(tx, &gpus, news.now.as_micros()).await?;
+            let marks = marks.into_iter().map(|(node, us)| (NodeId::new(&node), Instant::from_micros(us)));
+            let unknown: BTreeMap<NodeId, Instant> =
+                marks.filter(|(node, _)| !news.heard.contains_key(node)).collect();
+            if unknown.is_empty() {
+                return Ok(settlement);
+            }
+            news.heard.extend(unknown);
+        }
+    }
+
+    /// Subjects that must be held locked.
+    pub(crate) fn subjects(&self) -> impl Iterator<Item = String> {
+        let nodes = self.news.heard.keys().map(|node| format!("node:{node}"));
+        self.scope.subjects.iter().cloned().chain(nodes)
+    }
+
     /// GPUs that are posted.
     pub(crate) fn gpus(&self) -> impl Iterator<Item = &GpuId> {
         self.posted_from.keys()
@@ -83,6 +106,8 @@ impl Settlement {
         };
         point("ledger::after-journals");
         self.spans.write(tx).await?;
+        let heard: Vec<String> = self.news.heard.keys().map(ToString::to_string).collect();
+        touched::take_of(tx, &heard, horizon.as_micros()).await?;
         models::replace_allocations_of(tx, &self.ledger, &self.scope.changes.allocations, horizon).await?;
         residue::settle(tx, &context.books, &self.news, &self.scope).await?;
         let subjects: Vec<String> = self.scope.reach.keys().cloned().collect();
@@ -145,3 +170,6 @@ fn lower_to(gpus: &mut BTreeMap<GpuId, Instant>, lower: BTreeMap<GpuId, Instant>
         *standing = from.min(*standing);
     }
 }
+
+#[cfg(test)]
+mod tests;

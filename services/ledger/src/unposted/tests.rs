@@ -1,35 +1,15 @@
 use super::*;
 use crate::balance::{BalanceRow, balance};
-use crate::batch::apply_all;
 use crate::horizon::advance;
-use crate::incoming::{Arrivals, Incoming};
-use crate::testing::{Database, now};
+use crate::incoming::Incoming;
+use crate::testing::{Database, apply, at, event, inventory, now};
 use crate::verify::verify;
 use gpuledger_books::Books;
 use gpuledger_domain::time::{HOUR_US, Window};
 use gpuledger_storage::journals::standing_journals;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const HOURS: i64 = 12;
-
-fn at(hour: i64, minute: i64) -> Instant {
-    now().plus(-24 * HOUR_US + hour * HOUR_US + minute * HOUR_US / 60)
-}
-
-fn event(kind: &str, name: &str, time: Instant, data: &Value) -> Incoming {
-    let event = json!({"specversion": "1.0", "id": name, "source": "/nodes/n1/x", "type": format!("gpuledger.{kind}.v1"),
-                       "time": time.to_string(), "data": data});
-    Incoming::trusted(event.to_string().into_bytes(), "test".to_owned())
-}
-
-fn inventory() -> Incoming {
-    let gpu = |n: u32| {
-        json!({"uuid": format!("GPU-{n}"), "index": n, "model": "NVIDIA H100 80GB HBM3", "memory_bytes": 85_520_809_984_u64,
-                                     "compute_slices": 7, "memory_slices": 8, "mig": false, "state": "ok", "instances": []})
-    };
-    let data = json!({"node": "n1", "boot_id": "b", "gpus": [gpu(0), gpu(1)]});
-    event("node.inventory", "inventory", at(0, 0), &data)
-}
 
 /// What one batch brings: the release of the hold before, and a grant. Until its release comes a hold goes on, so batches correct each other.
 fn hour(n: i64) -> Vec<Incoming> {
@@ -40,15 +20,6 @@ fn hour(n: i64) -> Vec<Incoming> {
     let granted = event("allocation.granted", &format!("{}-granted", name(n)), at(n, 10), &grant);
     let released = event("allocation.released", &format!("{}-released", name(n - 1)), at(n, 5), &release);
     if n == 0 { vec![granted] } else { vec![released, granted] }
-}
-
-async fn apply(database: &Database, events: Vec<Incoming>, is_backlog: bool) -> u64 {
-    let mut tx = database.db.begin().await.unwrap();
-    let arrivals = Arrivals { is_backlog, ..Arrivals::from(events) };
-    let applied = apply_all(&mut tx, &arrivals, now()).await.unwrap();
-    assert_eq!(applied.tally.parked, 0);
-    tx.commit().await.unwrap();
-    applied.tally.unposted
 }
 
 async fn sheet(database: &Database) -> Vec<BalanceRow> {

@@ -33,8 +33,8 @@ fn open(note: &[u8], key: &str) -> Result<tlog_tiles::Checkpoint> {
 
 /// Verifies an exported folder: its head, the tree over its entries, every tile, and that it extends the last head.
 ///
-/// Everything is derived from the entries. `TileHashReader` of version 0.2.0 is not asked: where subtrees of the root share a tile it leaves as many of the full tiles that it
-/// reads first uncompared with their parents (an entry edited together with its tile passed in seed 42).
+/// Everything is derived from the entries. `TileHashReader` of version 0.2.0 is not asked: through it an entry edited together with its tile passed in one of the
+/// mutations.
 pub(crate) fn judge(folder: &Path, key: &str, last: &[u8]) -> Result<()> {
     let (head, last) = (open(&fs::read(folder.join("checkpoint"))?, key)?, open(last, key)?);
     ensure!(last.size() <= head.size(), "the log shrank");

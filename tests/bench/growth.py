@@ -169,7 +169,7 @@ def through_kafka(ledger, words, topic, count):
         at = read_offsets(database)
         if at.get(topic, 0) < before + records or at.get("gpuledger.facts.v1", 0) < facts:
             return False
-        return database.number("SELECT (SELECT count(*) FROM touched) + (SELECT count(*) FROM unposted) + (SELECT count(*) FROM telemetry_block WHERE next_node IS NOT NULL)") == 0
+        return not database.has_work_left()
 
     wait_until("everything is committed and packed", done, ledger, LIMIT_S)
     took = time.monotonic() - began

@@ -43,7 +43,7 @@ def measured(ledger, telemetry, facts):
         if at.get("gpuledger.telemetry.v1", 0) < telemetry or at.get("gpuledger.facts.v1", 0) < facts:
             return False
         committed = committed or time.monotonic() - began
-        return database.number("SELECT (SELECT count(*) FROM touched) + (SELECT count(*) FROM unposted) + (SELECT count(*) FROM telemetry_block WHERE next_node IS NOT NULL)") == 0
+        return not database.has_work_left()
 
     wait_until("everything is committed and packed", done, ledger, LIMIT_S)
     return time.monotonic() - began, committed

@@ -122,6 +122,11 @@ class Database:
     def number(self, query):
         return int(self.sql(query)[0][0] or 0)
 
+    def has_work_left(self):
+        """Whether a mark waits to be settled or posted, or a block to be packed."""
+        return self.number("SELECT (SELECT count(*) FROM touched) + (SELECT count(*) FROM unposted)"
+                           " + (SELECT count(*) FROM telemetry_block WHERE next_node IS NOT NULL)") > 0
+
     def check_logged(self):
         """No table is unlogged."""
         unlogged = self.sql("SELECT relname FROM pg_class WHERE relpersistence <> 'p' AND relnamespace = 'public'::REGNAMESPACE")

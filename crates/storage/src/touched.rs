@@ -72,6 +72,9 @@ pub async fn take_of(
     nodes: &[String],
     horizon_us: i64,
 ) -> Result<BTreeMap<String, i64>, StorageError> {
+    if nodes.is_empty() {
+        return Ok(BTreeMap::new());
+    }
     take_some(tx, Some(nodes), horizon_us).await
 }
 

@@ -21,6 +21,17 @@ pub async fn mark(tx: &mut PgConnection, marks: &BTreeMap<String, i64>) -> Resul
     Ok(())
 }
 
+/// Whether a mark stands.
+///
+/// # Errors
+/// Driver errors.
+pub async fn any(connection: &mut PgConnection) -> Result<bool, StorageError> {
+    sqlx::query_scalar("SELECT EXISTS (SELECT FROM unposted)")
+        .fetch_one(connection)
+        .await
+        .doing("looking for GPUs whose journals wait")
+}
+
 /// Takes at most so many marks, in the transaction that posts what they wait for.
 ///
 /// # Errors

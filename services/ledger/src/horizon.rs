@@ -5,7 +5,7 @@
 
 use crate::batch::BatchContext;
 use crate::error::LedgerError;
-use crate::settle::{DERIVED, Journals, Settlement, with_measured};
+use crate::settle::{DERIVED, GPUS_AT_ONCE, Journals, Settlement, with_measured};
 use crate::{RULE_SET, anew, post, residue};
 use gpuledger_books::closed::closed_periods;
 use gpuledger_books::facts::{self, decode};
@@ -21,9 +21,6 @@ use gpuledger_storage::objects::{Changes, changes};
 use gpuledger_storage::{Db, Tx, closes, index, reach, state, touched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// GPUs whose finished hour is posted at once, so that the memory a fleet takes is bounded.
-const GPUS_AT_ONCE: i64 = 256;
 
 /// Moves the horizon to `to` (never back) and settles there, in one transaction.
 ///

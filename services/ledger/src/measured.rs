@@ -6,7 +6,7 @@ use crate::error::LedgerError;
 use crate::horizon::{context, settled};
 use crate::models::{Mismatch, Spans};
 use crate::post;
-use crate::settle::with_measured;
+use crate::settle::{GPUS_AT_ONCE, with_measured};
 use gpuledger_books::Terms;
 use gpuledger_books::scope::{floor_before, standing};
 use gpuledger_domain::ids::GpuId;
@@ -14,9 +14,6 @@ use gpuledger_domain::time::Instant;
 use gpuledger_storage::locks::{all_keys, hold};
 use gpuledger_storage::{Db, Tx, closes, measured_marks, retry};
 use std::collections::BTreeMap;
-
-/// GPUs that are settled at once, so that the memory a fleet takes is bounded.
-const GPUS_AT_ONCE: i64 = 256;
 
 /// Settles all marked GPUs.
 ///

@@ -1,6 +1,8 @@
 //! The ledger as a service: it consumes from Kafka where there is one, drains the inbox, settles what telemetry touched, and moves the horizon
 //! with the clock.
 
+mod quiet;
+
 use crate::archive::{self, Kept, Policy};
 use crate::batch::Tally;
 use crate::consume::{Clock, consume};
@@ -20,6 +22,7 @@ use gpuledger_telemetry::names::{
 };
 use gpuledger_telemetry::shutdown::Shutdown;
 use prometheus::{IntCounterVec, IntGauge};
+use quiet::Quiet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -211,17 +214,13 @@ impl Ticking {
     }
 
     async fn settle(self, shutdown: Shutdown) {
-        let (mut pause, mut seen, mut waits_since) = (SETTLE_EVERY, 0, None);
+        let (mut pause, mut quiet) = (SETTLE_EVERY, Quiet::within(SETTLE_LONGEST));
         while !ended(&shutdown, pause).await {
             let began = Instant::now();
-            let marks = self.counters.silences.load(Ordering::Relaxed);
-            if marks != seen
-                && began.saturating_duration_since(*waits_since.get_or_insert(began)) < SETTLE_LONGEST
-            {
-                (pause, seen) = (SETTLE_EVERY, marks);
+            if !quiet.has_come(self.counters.silences.load(Ordering::Relaxed), began) {
+                pause = SETTLE_EVERY;
                 continue;
             }
-            (seen, waits_since) = (marks, None);
             if let Err(error) = horizon::settle_touched(&self.db).await
                 && self.failed(&error, &shutdown).await
             {
@@ -233,15 +232,11 @@ impl Ticking {
 
     /// Posts what a backlog left, once no more of it comes.
     async fn post(self, shutdown: Shutdown) {
-        let (mut seen, mut waits_since) = (0, None);
+        let mut quiet = Quiet::within(POST_LONGEST);
         while !ended(&shutdown, POST_EVERY).await {
-            let marks = self.counters.unposted.load(Ordering::Relaxed);
-            let waited = waits_since.get_or_insert_with(Instant::now).elapsed();
-            if marks != seen && waited < POST_LONGEST {
-                seen = marks;
+            if !quiet.has_come(self.counters.unposted.load(Ordering::Relaxed), Instant::now()) {
                 continue;
             }
-            (seen, waits_since) = (marks, None);
             let posted = async {
                 while unposted::post_some(&self.db).await? && !shutdown.token().is_cancelled() {}
                 Ok(())

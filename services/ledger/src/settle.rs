@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// Form of the read models. Another one in the database means that all is derived anew before anything else is posted.
 pub(crate) const DERIVED: i32 = 1;
 
+/// GPUs of one transaction where many are settled or posted: the memory a fleet takes is bounded, and so is the time that locks are held.
+pub(crate) const GPUS_AT_ONCE: i64 = 256;
+
 /// When journals are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Journals {

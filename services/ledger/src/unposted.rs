@@ -4,7 +4,7 @@
 use crate::error::LedgerError;
 use crate::horizon::{context, settled};
 use crate::post;
-use crate::settle::Anew;
+use crate::settle::{Anew, GPUS_AT_ONCE};
 use gpuledger_domain::fact::Settings;
 use gpuledger_domain::ids::GpuId;
 use gpuledger_domain::journal::postable_until;
@@ -12,9 +12,6 @@ use gpuledger_domain::time::Instant;
 use gpuledger_storage::locks::{all_keys, hold};
 use gpuledger_storage::{Db, Tx, closes, unposted};
 use std::collections::BTreeMap;
-
-/// GPUs of one transaction, so that memory and the time that locks are held stay bounded.
-const GPUS_AT_ONCE: i64 = 256;
 
 /// Marks the GPUs of which an hour that can be posted is touched. Returns how many.
 pub(crate) async fn mark(
@@ -37,7 +34,7 @@ pub(crate) async fn mark(
 pub async fn post_some(db: &Db) -> Result<bool, LedgerError> {
     let mut tx = db.begin().await?;
     closes::hold_open(&mut tx).await?;
-    if unposted::load(&mut tx).await?.is_empty() {
+    if !unposted::any(&mut tx).await? {
         tx.rollback().await?;
         return Ok(false);
     }

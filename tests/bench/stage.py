@@ -124,7 +124,7 @@ class Database:
 
     def has_work_left(self):
         """Whether a mark waits to be settled or posted, or a block to be packed."""
-        return self.number("SELECT (SELECT count(*) FROM touched) + (SELECT count(*) FROM unposted)"
+        return self.number("SELECT (SELECT count(*) FROM touched) + (SELECT count(*) FROM unsettled)"
                            " + (SELECT count(*) FROM telemetry_block WHERE next_node IS NOT NULL)") > 0
 
     def check_logged(self):

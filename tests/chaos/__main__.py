@@ -169,7 +169,7 @@ class Run:
             rows = ledger.sql("SELECT topic, sum(next_offset) FROM consumer_offset GROUP BY topic")
             at.update({topic.removeprefix(prefix): int(offset) for topic, offset in rows})
             return (at.get("gpuledger.facts.v1", 0) >= facts and at.get("gpuledger.telemetry.v1", 0) >= windows
-                    and ledger.number("SELECT (SELECT count(*) FROM touched) + (SELECT count(*) FROM unposted)") == 0)
+                    and ledger.number("SELECT (SELECT count(*) FROM touched) + (SELECT count(*) FROM unsettled)") == 0)
 
         wait_until("the topics are read to their end", done, 10 * PATIENCE, every=1)
         self.offsets = {topic: offset for topic, offset in at.items() if offset}

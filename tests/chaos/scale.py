@@ -190,7 +190,7 @@ class Scale:
 
     def drained(self):
         def done():
-            return self.alive() and self.read() >= self.total and self.ledger.number("SELECT (SELECT count(*) FROM touched) + (SELECT count(*) FROM unposted)") == 0
+            return self.alive() and self.read() >= self.total and self.ledger.number("SELECT (SELECT count(*) FROM touched) + (SELECT count(*) FROM unsettled)") == 0
 
         wait_until("the topics are read to their end", done, 10 * PATIENCE, every=1)
         # The last hour is not over, and is packed by itself only after a while.

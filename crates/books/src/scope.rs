@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub struct News {
     /// Facts that may act otherwise now than before, by their order of acceptance.
     pub facts: BTreeMap<i64, Fact>,
-    /// Those of them that were not accepted then.
+    /// Accepted facts that what stands was settled without: those of them that are new, and others that wait.
     pub unsettled: BTreeSet<i64>,
     /// Nodes that telemetry came from, each with the earliest instant it proves.
     pub heard: BTreeMap<NodeId, Instant>,

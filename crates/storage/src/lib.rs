@@ -42,7 +42,7 @@ pub mod subject_keys;
 pub mod telemetry;
 pub mod touched;
 pub mod trial;
-pub mod unposted;
+pub mod unsettled;
 pub mod unread;
 pub mod violations;
 

@@ -67,6 +67,22 @@ pub struct SignalRow {
     pub lifted_at_us: Option<i64>,
 }
 
+impl SignalRow {
+    /// How far it has come.
+    pub fn state(&self) -> &str {
+        match self.outcome.as_deref() {
+            _ if self.withdrawn_at_us.is_some() => "withdrawn",
+            Some(outcome) => outcome,
+            None if self.published_at_us.is_some() => "published",
+            None => "raised",
+        }
+    }
+}
+
+/// What may be ordered.
+pub const ACTIONS: [&str; 6] =
+    ["deny_new", "throttle", "preempt", "resume", "quarantine", "release_quarantine"];
+
 const COLUMNS: &str =
     "seq, signal, cause, tenant, action, gpu, slices, since_us, event, raised_at_us, due_at_us,
      withdrawn_at_us, published_at_us, attempts, outcome, answered_at_us, lifted_at_us";
@@ -223,6 +239,45 @@ pub async fn answer(
     .await
     .doing("noting an answer")?;
     Ok(known.rows_affected() > 0)
+}
+
+/// Which signals a page has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignalQuery<'q> {
+    /// Only those that concern this tenant.
+    pub tenant: Option<&'q str>,
+    /// Only this action.
+    pub action: Option<&'q str>,
+    /// Only about this GPU.
+    pub gpu: Option<&'q str>,
+    /// Only behind this `seq`.
+    pub after: Option<i64>,
+    /// How many at most.
+    pub limit: i64,
+}
+
+/// Signals of a query, in the order of raising.
+///
+/// # Errors
+/// Driver errors.
+pub async fn page(
+    connection: &mut PgConnection,
+    query: &SignalQuery<'_>,
+) -> Result<Vec<SignalRow>, StorageError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM signal
+         WHERE ($1::TEXT IS NULL OR tenant = $1) AND ($2::TEXT IS NULL OR action = $2) AND ($3::TEXT IS NULL OR gpu = $3)
+           AND seq > $4 ORDER BY seq LIMIT $5"
+    );
+    sqlx::query_as(sqlx::AssertSqlSafe(sql))
+        .bind(query.tenant)
+        .bind(query.action)
+        .bind(query.gpu)
+        .bind(query.after.unwrap_or(i64::MIN))
+        .bind(query.limit)
+        .fetch_all(connection)
+        .await
+        .doing("reading signals")
 }
 
 /// All signals, in the order of raising.

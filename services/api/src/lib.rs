@@ -22,6 +22,7 @@ mod principal;
 mod problem;
 mod routes;
 mod serve;
+mod signals;
 mod state;
 pub mod token;
 mod usage;

@@ -1,6 +1,6 @@
 //! The OpenAPI 3.1 document, made from the handlers.
 
-use crate::{allocations, audit, events, findings, invoices, usage};
+use crate::{allocations, audit, events, findings, invoices, signals, usage};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi as Document, OpenApiBuilder};
 use utoipa::{Modify, OpenApi};
@@ -16,12 +16,13 @@ use utoipa::{Modify, OpenApi};
                        token carry `RateLimit` and `RateLimit-Policy`.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
-    paths(events::post, usage::get, allocations::list, allocations::get, findings::list, invoices::list, invoices::get, invoices::export,
-          audit::checkpoint, audit::tile, audit::record, audit::proof),
+    paths(events::post, usage::get, allocations::list, allocations::get, findings::list, signals::list, invoices::list, invoices::get,
+          invoices::export, audit::checkpoint, audit::tile, audit::record, audit::proof),
     tags(
         (name = "events", description = "What happened: the only way in"),
         (name = "usage", description = "Who held what, and how much of it counts"),
         (name = "findings", description = "What a person should look at"),
+        (name = "signals", description = "What allocators are ordered to do"),
         (name = "invoices", description = "Documents, as they were frozen"),
         (name = "audit", description = "The transparency log: checkpoint, tiles, leaves and proofs"),
     ),

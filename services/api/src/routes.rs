@@ -1,7 +1,7 @@
 //! Which handler answers which path.
 
 use crate::problem::{BAD_PARAMETER, INTERNAL, NOT_FOUND, Problem};
-use crate::{allocations, audit, docs, events, findings, invoices, openapi, usage};
+use crate::{allocations, audit, docs, events, findings, invoices, openapi, signals, usage};
 use actix_web::http::header;
 use actix_web::web::{self, PathConfig, PayloadConfig, QueryConfig, ServiceConfig, get, post, resource};
 use actix_web::{HttpResponse, Responder};
@@ -18,6 +18,7 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         .service(resource("/v1/allocations").route(get().to(allocations::list)))
         .service(resource("/v1/allocations/{id}").route(get().to(allocations::get)))
         .service(resource("/v1/findings").route(get().to(findings::list)))
+        .service(resource("/v1/signals").route(get().to(signals::list)))
         .service(resource("/v1/invoices").route(get().to(invoices::list)))
         .service(resource("/v1/invoices/{id}").route(get().to(invoices::get)))
         .service(resource("/v1/invoices/{id}/export").route(get().to(invoices::export)))

@@ -1,13 +1,13 @@
 //! The balance sheet: what stands in each account of each GPU over a window. Posted journals give the whole hours they cover; young hours, cut
-//! hours, and every other horizon are computed from facts.
+//! hours, every other horizon, and all while facts of a backlog wait to be settled, are computed from facts.
 
 use crate::error::LedgerError;
 use gpuledger_books::Books;
 use gpuledger_domain::ids::{GpuId, TenantId};
 use gpuledger_domain::journal::postable_until;
 use gpuledger_domain::time::{HOUR_US, Instant, Window};
-use gpuledger_storage::{PgConnection, balance as posted, unposted};
-use std::collections::{BTreeMap, BTreeSet};
+use gpuledger_storage::{PgConnection, balance as posted, unsettled};
+use std::collections::BTreeMap;
 
 /// What stands in one account of one GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,17 +38,15 @@ pub async fn balance(
     gpu: Option<&str>,
 ) -> Result<Vec<BalanceRow>, LedgerError> {
     let mut sums = Sums::new();
-    let hours = if books.horizon == Some(as_of) {
+    let hours = if books.horizon == Some(as_of) && !unsettled::any(connection).await? {
         posted_hours(window, postable_until(as_of, books.terms.settings))
     } else {
         None
     };
-    let mut behind = BTreeSet::new();
     if let Some(hours) = hours {
-        behind = behind_at(connection, hours.end()).await?;
         let rows =
             posted::balance(connection, hours.start().as_micros(), hours.end().as_micros(), gpu).await?;
-        for row in rows.into_iter().filter(|row| !behind.contains(&row.gpu)) {
+        for row in rows {
             let key = (GpuId::new(&row.gpu), row.account, row.tenant.as_deref().map(TenantId::new));
             add(&mut sums, key, (row.compute_slice_us, row.memory_slice_us));
         }
@@ -56,9 +54,8 @@ pub async fn balance(
     let before = Window::new(window.start(), hours.map_or(window.end(), |h| h.start()));
     let after = hours.and_then(|h| Window::new(h.end(), window.end()));
     let parts: Vec<Window> = before.into_iter().chain(after).collect();
-    let parts_of = |id: &GpuId| if behind.contains(id.as_str()) { vec![window] } else { parts.clone() };
-    if !parts.is_empty() || !behind.is_empty() {
-        compute(books, as_of, parts_of, gpu, &mut sums);
+    if !parts.is_empty() {
+        compute(books, as_of, &parts, gpu, &mut sums);
     }
     let rows = sums.into_iter().filter(|(_, sum)| *sum != (0, 0));
     Ok(rows
@@ -77,24 +74,18 @@ fn posted_hours(window: Window, until: Instant) -> Option<Window> {
     Window::new(window.start().ceil(HOUR_US), window.end().floor(HOUR_US).min(until))
 }
 
-/// GPUs whose journals lag behind in hours before `until`: what stands there is not added up.
-async fn behind_at(connection: &mut PgConnection, until: Instant) -> Result<BTreeSet<String>, LedgerError> {
-    let marks = unposted::load(connection).await?;
-    Ok(marks.into_iter().filter(|(_, from_us)| *from_us < until.as_micros()).map(|(gpu, _)| gpu).collect())
-}
-
 fn compute(
     books: &Books,
     as_of: Instant,
-    parts_of: impl Fn(&GpuId) -> Vec<Window>,
+    parts: &[Window],
     gpu: Option<&str>,
     sums: &mut Sums,
 ) {
     let ledger = books.attribute(as_of);
     for (id, timeline) in ledger.gpus.iter().filter(|(id, _)| gpu.is_none_or(|wanted| id.as_str() == wanted))
     {
-        for part in parts_of(id) {
-            for posting in timeline.cut(part).postings() {
+        for part in parts {
+            for posting in timeline.cut(*part).postings() {
                 let key = (id.clone(), posting.account.as_str().to_owned(), posting.tenant);
                 add(sums, key, (posting.compute_slice_us, posting.memory_slice_us));
             }

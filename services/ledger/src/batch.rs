@@ -3,8 +3,8 @@
 use crate::decide::{Decision, conflict, decide, refused, too_late};
 use crate::error::LedgerError;
 use crate::incoming::{Arrivals, Incoming};
-use crate::settle::{Journals, Settlement};
-use crate::{RULE_SET, horizon, parking, residue, telemetry};
+use crate::settle::Settlement;
+use crate::{RULE_SET, horizon, parking, residue, telemetry, unsettled};
 use gpuledger_books::closed::Closed;
 use gpuledger_books::facts::indexed;
 use gpuledger_books::scope::News;
@@ -34,8 +34,8 @@ pub struct Tally {
     pub parked: u64,
     /// Nodes whose silences changed by telemetry: they are marked, to be settled.
     pub silences: u64,
-    /// GPUs that were marked, to be posted.
-    pub unposted: u64,
+    /// Accepted facts that were marked, to be settled.
+    pub unsettled: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -45,7 +45,7 @@ impl std::ops::AddAssign for Tally {
         self.repeated += other.repeated;
         self.parked += other.parked;
         self.silences += other.silences;
-        self.unposted += other.unposted;
+        self.unsettled += other.unsettled;
     }
 }
 
@@ -127,7 +127,8 @@ async fn apply_together(tx: &mut Tx, arrivals: &Arrivals, now: Instant) -> Resul
 /// Windows that are admitted.
 type Windows = [Arc<Vec<Arrived>>; 2];
 
-/// Takes everything in but windows, and posts what follows; returns the windows that are admitted, with their subjects' locks held.
+/// Takes everything in but windows, and posts what follows, or marks it where more is behind; returns the windows that are admitted, with their
+/// subjects' locks held.
 async fn apply_facts(
     tx: &mut Tx,
     arrivals: &Arrivals,
@@ -147,12 +148,15 @@ async fn apply_facts(
         if news.facts.is_empty() {
             return Ok(done);
         }
+        if arrivals.is_backlog {
+            done.0.tally.unsettled += unsettled::mark(tx, &news.facts).await?;
+            return Ok(done);
+        }
         let settlement = Settlement::with_life(tx, &context.books, news).await?;
         let subjects = settlement.subjects().map(|subject| key_of(&subject));
         let needed: BTreeSet<i32> = subjects.chain(keys.iter().copied()).collect();
         if needed.is_subset(&keys) {
-            let journals = if arrivals.is_backlog { Journals::Later } else { Journals::Now };
-            done.0.tally.unposted += settlement.write(tx, &context, horizon, journals).await?;
+            settlement.write(tx, &context, horizon).await?;
             return Ok(done);
         }
         // What stands already leads further than the batch itself names: begin again with all locks, lowest first.

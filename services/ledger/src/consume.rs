@@ -7,6 +7,7 @@ use crate::error::LedgerError;
 use crate::incoming::{Arrivals, Incoming, Origin};
 use crate::parking::kept_record;
 use crate::points::point;
+use crate::unsettled::{self, MOST_WAITING};
 use gpuledger_books::BooksError;
 use gpuledger_domain::time::Instant;
 use gpuledger_messaging::{
@@ -26,6 +27,8 @@ use tokio_util::sync::CancellationToken;
 /// First pause after a failed transaction; doubles up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// Nothing came for so long: what was accepted as part of a backlog is settled.
+const BACKLOG_IS_IN: Duration = Duration::from_millis(300);
 /// How long the client may take to let go at the end.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -47,13 +50,18 @@ pub async fn consume(
     let group = settings.group.clone();
     let mut consumer = Consumer::start(kafka, settings, offset_source(db.clone(), group.clone()))?;
     let mut pause = FIRST_PAUSE;
-    let mut next = None;
+    // A process that ended may have left some.
+    let (mut next, mut waiting) = (None, 1);
     loop {
         let read = match next.take() {
             Some(read) => read,
             None => tokio::select! {
                 () = shutdown.cancelled() => break,
                 batch = consumer.next() => read_ahead(batch?, clock()),
+                () = tokio::time::sleep(BACKLOG_IS_IN), if waiting > 0 => {
+                    waiting = settle_what_waits(db, waiting).await?;
+                    continue;
+                }
             },
         };
         let read = read.await.map_err(|why| LedgerError::Block(why.to_string()))?;
@@ -70,6 +78,7 @@ pub async fn consume(
         match applied {
             Ok(tally) => {
                 pause = FIRST_PAUSE;
+                waiting += tally.unsettled;
                 told(tally);
                 point("ledger::after-commit");
             }
@@ -90,10 +99,29 @@ pub async fn consume(
         if shutdown.is_cancelled() {
             break;
         }
+        // Whoever settles what waits knows all of it: no more is read while so much does.
+        if waiting >= MOST_WAITING {
+            waiting = settle_what_waits(db, waiting).await?;
+        }
     }
     drop(next);
     consumer.close(CLOSE_DEADLINE).await?;
     Ok(())
+}
+
+/// Settles all that waits; how much still does, where something that may pass hindered it.
+async fn settle_what_waits(db: &Db, waiting: u64) -> Result<u64, LedgerError> {
+    loop {
+        match unsettled::settle_some(db).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(0),
+            Err(error) if is_passing(&error) => {
+                tracing::warn!(%error, "what waits is settled later");
+                return Ok(waiting);
+            }
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// A fence that did not hold means that another consumer has the partition: the answer is to read again from what is stored.

@@ -5,7 +5,7 @@
 
 use crate::batch::BatchContext;
 use crate::error::LedgerError;
-use crate::settle::{DERIVED, GPUS_AT_ONCE, Journals, Settlement, with_measured};
+use crate::settle::{DERIVED, GPUS_AT_ONCE, Settlement, with_measured};
 use crate::{RULE_SET, anew, post, residue};
 use gpuledger_books::closed::closed_periods;
 use gpuledger_books::facts::{self, decode};
@@ -103,7 +103,7 @@ async fn settle_move(
     add_pools(tx, terms, &mut news).await?;
     let settlement = Settlement::of(tx, terms, &news).await?;
     let settled: BTreeSet<GpuId> = settlement.gpus().cloned().collect();
-    settlement.write(tx, context, now, Journals::Now).await?;
+    settlement.write(tx, context, now).await?;
     match due {
         Some(due) => post_due(tx, terms, due, &settled, now).await,
         None => Ok(()),
@@ -194,7 +194,7 @@ pub async fn settle_touched(db: &Db) -> Result<(), LedgerError> {
     let context = context(&mut tx).await?;
     let news = News { heard: heard(marks), ..News::of_batch(BTreeMap::new(), horizon) };
     let settlement = Settlement::of(&mut tx, &context.books, &news).await?;
-    settlement.write(&mut tx, &context, horizon, Journals::Now).await?;
+    settlement.write(&mut tx, &context, horizon).await?;
     Ok(tx.commit().await?)
 }
 

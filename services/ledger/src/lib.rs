@@ -30,7 +30,7 @@ mod settle;
 mod telemetry;
 #[cfg(test)]
 mod testing;
-pub mod unposted;
+pub mod unsettled;
 pub mod verify;
 
 pub use error::LedgerError;

@@ -10,7 +10,7 @@ use crate::error::LedgerError;
 use crate::measured;
 use crate::pack::{self, Schedule};
 use crate::progress::Progress;
-use crate::{horizon, inbox, parking, residue, unposted};
+use crate::{horizon, inbox, parking, residue, unsettled};
 use gpuledger_archive::ArchiveSettings;
 use gpuledger_messaging::{ConsumerSettings, KafkaSettings};
 use gpuledger_storage::Db;
@@ -35,10 +35,8 @@ const SETTLE_EVERY: Duration = Duration::from_secs(1);
 const SETTLE_LONGEST: Duration = Duration::from_secs(30);
 /// Settling holds every lock, so it rests so many times as long as it took: batches get the rest of the time.
 const SETTLE_REST: u32 = 4;
-/// How often it is looked whether a backlog is in and its journals can be posted.
-const POST_EVERY: Duration = Duration::from_millis(500);
-/// While a backlog comes in, its journals wait, but no longer than this.
-const POST_LONGEST: Duration = Duration::from_secs(60);
+/// While a backlog comes in, its facts wait, but no longer than this. Its consumer settles them once it is in.
+const BACKLOG_LONGEST: Duration = Duration::from_secs(60);
 /// How often it is looked whether an hour of telemetry is to be packed.
 const PACK_EVERY: Duration = Duration::from_millis(500);
 /// How often partitions are made ahead, telemetry that is due is archived, and old telemetry is let go.
@@ -99,7 +97,7 @@ pub fn serve(settings: LedgerSettings, shutdown: &Shutdown) -> Result<(), promet
     let ledger = Ticking { db, clock, counters, part: health.part("ledger") };
     shutdown.spawn("inbox", ledger.clone().drain_inbox(shutdown.clone()));
     shutdown.spawn("settling", ledger.clone().settle(shutdown.clone()));
-    shutdown.spawn("posting", ledger.clone().post(shutdown.clone()));
+    shutdown.spawn("backlog", ledger.clone().settle_backlog(shutdown.clone()));
     shutdown.spawn("packing", ledger.clone().pack(shutdown.clone()));
     shutdown.spawn("signals", ledger.clone().signal(outlet, shutdown.clone()));
     shutdown.spawn("keeping", ledger.clone().keep(keeping, shutdown.clone()));
@@ -116,8 +114,6 @@ struct Counters {
     unarchived: IntGauge,
     /// Silences that changed since the process began.
     silences: Arc<AtomicU64>,
-    /// GPUs that batches with more behind them marked, since the process began.
-    unposted: Arc<AtomicU64>,
 }
 
 impl Counters {
@@ -129,7 +125,6 @@ impl Counters {
             parked: metrics.gauge(LEDGER_PARKED)?,
             unarchived: metrics.gauge(LEDGER_UNARCHIVED)?,
             silences: Arc::default(),
-            unposted: Arc::default(),
         })
     }
 
@@ -140,7 +135,6 @@ impl Counters {
         }
         self.windows.with_label_values(&["accepted"]).inc_by(tally.windows);
         self.silences.fetch_add(tally.silences, Ordering::Relaxed);
-        self.unposted.fetch_add(tally.unposted, Ordering::Relaxed);
     }
 }
 
@@ -230,18 +224,14 @@ impl Ticking {
         }
     }
 
-    /// Posts what a backlog left, once no more of it comes.
-    async fn post(self, shutdown: Shutdown) {
-        let mut quiet = Quiet::within(POST_LONGEST);
-        while !ended(&shutdown, POST_EVERY).await {
-            if !quiet.has_come(self.counters.unposted.load(Ordering::Relaxed), Instant::now()) {
-                continue;
-            }
-            let posted = async {
-                while unposted::post_some(&self.db).await? && !shutdown.token().is_cancelled() {}
+    /// Settles what waits in a backlog that does not end, or was left by a process that did.
+    async fn settle_backlog(self, shutdown: Shutdown) {
+        while !ended(&shutdown, BACKLOG_LONGEST).await {
+            let settled = async {
+                while unsettled::settle_some(&self.db).await? && !shutdown.token().is_cancelled() {}
                 Ok(())
             };
-            if let Err(error) = posted.await
+            if let Err(error) = settled.await
                 && self.failed(&error, &shutdown).await
             {
                 return;

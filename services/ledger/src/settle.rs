@@ -4,7 +4,7 @@ use crate::batch::BatchContext;
 use crate::error::LedgerError;
 use crate::models::{self, Mismatch};
 use crate::points::point;
-use crate::{post, residue, unposted};
+use crate::{post, residue};
 use gpuledger_books::Terms;
 use gpuledger_books::measured;
 use gpuledger_books::scope::{News, Scope, floor_before, gather, standing};
@@ -13,7 +13,7 @@ use gpuledger_domain::fact::Fact;
 use gpuledger_domain::ids::{GpuId, NodeId};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::hours::Filter;
-use gpuledger_storage::{Tx, reach, touched};
+use gpuledger_storage::{Tx, reach, touched, unsettled};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,15 +22,6 @@ pub(crate) const DERIVED: i32 = 1;
 
 /// GPUs of one transaction where many are settled or posted: the memory a fleet takes is bounded, and so is the time that locks are held.
 pub(crate) const GPUS_AT_ONCE: i64 = 256;
-
-/// When journals are posted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Journals {
-    /// In this transaction.
-    Now,
-    /// Once what waits behind this batch is in: the GPUs are marked (ADR 55).
-    Later,
-}
 
 /// What the news change, computed and not yet written.
 pub(crate) struct Settlement {
@@ -45,6 +36,8 @@ impl Settlement {
     /// Computes what the news change. Where spans stand over a floor otherwise than was computed, floors are lowered until they fit.
     pub(crate) async fn of(tx: &mut Tx, terms: &Terms, news: &News) -> Result<Self, LedgerError> {
         let mut news = news.clone();
+        // What stands was settled without facts that wait: else what is found unchanged might not be what stands.
+        news.unsettled.extend(unsettled::load(tx).await?);
         loop {
             let scope = gather(tx, terms, &news).await?;
             let (facts, lowered) =
@@ -91,22 +84,14 @@ impl Settlement {
         self.posted_from.keys()
     }
 
-    /// Posts journals, or marks them to be posted, and read models. Returns of how many GPUs the journals wait.
+    /// Posts journals and read models.
     pub(crate) async fn write(
         self,
         tx: &mut Tx,
         context: &BatchContext,
         horizon: Instant,
-        journals: Journals,
-    ) -> Result<u64, LedgerError> {
-        let settings = context.books.settings;
-        let waiting = match journals {
-            Journals::Now => {
-                post::post(tx, &self.ledger, &self.posted_from, settings, horizon).await?;
-                0
-            }
-            Journals::Later => unposted::mark(tx, &self.posted_from, settings, horizon).await?,
-        };
+    ) -> Result<(), LedgerError> {
+        post::post(tx, &self.ledger, &self.posted_from, context.books.settings, horizon).await?;
         point("ledger::after-journals");
         self.spans.write(tx).await?;
         let heard: Vec<String> = self.news.heard.keys().map(ToString::to_string).collect();
@@ -116,8 +101,7 @@ impl Settlement {
         let subjects: Vec<String> = self.scope.reach.keys().cloned().collect();
         let rows: Vec<reach::ReachRow> = self.scope.reach.into_values().flatten().collect();
         reach::replace(tx, &subjects, &rows).await?;
-        reach::list(tx, &self.scope.named).await?;
-        Ok(waiting)
+        Ok(reach::list(tx, &self.scope.named).await?)
     }
 }
 

@@ -70,12 +70,12 @@ pub(crate) fn inventory() -> Incoming {
     event("node.inventory", "inventory", at(0, 0), &data)
 }
 
-/// Applies a batch; how many GPUs were marked to be posted.
+/// Applies a batch; how many facts were marked to be settled.
 pub(crate) async fn apply(database: &Database, events: Vec<Incoming>, is_backlog: bool) -> u64 {
     let mut tx = database.db.begin().await.unwrap();
     let arrivals = Arrivals { is_backlog, ..Arrivals::from(events) };
     let applied = apply_all(&mut tx, &arrivals, now()).await.unwrap();
     assert_eq!(applied.tally.parked, 0);
     tx.commit().await.unwrap();
-    applied.tally.unposted
+    applied.tally.unsettled
 }

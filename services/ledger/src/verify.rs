@@ -10,7 +10,7 @@ use gpuledger_domain::ids::{AllocationId, GpuId, TenantId};
 use gpuledger_domain::journal::{journals, postable_until};
 use gpuledger_domain::time::{HOUR_US, Instant};
 use gpuledger_painter::{Owned, Rules, Totals, TotalsKey, UnplacedTime, paint, unplaced};
-use gpuledger_storage::{Db, Tx, journals as posted, unposted};
+use gpuledger_storage::{Db, Tx, journals as posted, unsettled};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What verification found.
@@ -22,7 +22,7 @@ pub struct Verdict {
     pub journals: usize,
     /// Sums compared, one per GPU, hour, account, tenant and allocation.
     pub sums: usize,
-    /// GPUs whose journals wait to be posted: they are not compared from there on.
+    /// Accepted facts that wait to be settled: with any of them, what stands is not compared.
     pub waiting: usize,
     /// Allocations of unplaced units compared.
     pub unplaced: usize,
@@ -49,11 +49,15 @@ pub async fn verify(db: &Db) -> Result<Verdict, LedgerError> {
     let computed = terms.attribute(&books.facts, horizon);
     let mut verdict = Verdict { gpus: computed.gpus.len(), sums: painted.len(), ..Verdict::default() };
     verdict.compare("computed", &painted, &totals_of(&computed));
+    verdict.compare_unplaced(&unplaced(&books.facts, &rules, horizon), &computed);
+    verdict.waiting = unsettled::load(&mut tx).await?.len();
+    if verdict.waiting > 0 {
+        return Ok(verdict);
+    }
     let until = postable_until(horizon, terms.settings);
     let (stands, journals) = posted_totals(&mut tx, until).await?;
     verdict.journals = journals;
-    verdict.compare_posted(&mut tx, painted, stands, until).await?;
-    verdict.compare_unplaced(&unplaced(&books.facts, &rules, horizon), &computed);
+    verdict.compare_posted(painted, stands, until);
     verdict.check_read_model(&mut tx, &computed).await?;
     Ok(verdict)
 }
@@ -81,13 +85,17 @@ pub async fn verify_part(db: &Db, gpus: &[GpuId], from: Instant) -> Result<Verdi
     painted.retain(|(gpu, hour, ..), _| floors.get(gpu).is_some_and(|floor| hour >= floor));
     let mut verdict = Verdict { gpus: computed.gpus.len(), sums: painted.len(), ..Verdict::default() };
     verdict.compare("computed", &painted, &totals_of(&computed));
+    verdict.waiting = unsettled::load(&mut tx).await?.len();
+    if verdict.waiting > 0 {
+        return Ok(verdict);
+    }
     let until = postable_until(horizon, terms.settings);
     let mut stands = Totals::new();
     for (gpu, from) in &floors {
         verdict.journals += add_posted(&mut tx, gpu.as_str(), (*from, until), &mut stands).await?;
     }
     stands.retain(|_, sum| *sum != (0, 0));
-    verdict.compare_posted(&mut tx, painted, stands, until).await?;
+    verdict.compare_posted(painted, stands, until);
     verdict.differences.extend(spans.differences());
     Ok(verdict)
 }
@@ -167,9 +175,9 @@ fn account_of(word: &str) -> Option<Account> {
 }
 
 impl Verdict {
-    /// Whether nothing differs.
+    /// Whether everything was compared, and nothing differs.
     pub fn holds(&self) -> bool {
-        self.differences.is_empty()
+        self.differences.is_empty() && self.waiting == 0
     }
 
     fn compare(&mut self, what: &str, painted: &Totals, other: &Totals) {
@@ -219,24 +227,10 @@ impl Verdict {
         }
     }
 
-    /// What is posted before `until` says what was painted, but where journals wait for what waits behind a backlog.
-    async fn compare_posted(
-        &mut self,
-        tx: &mut Tx,
-        mut painted: Totals,
-        mut stands: Totals,
-        until: Instant,
-    ) -> Result<(), LedgerError> {
-        let marks = unposted::load(tx).await?;
-        self.waiting = marks.len();
-        let is_posted = |key: &TotalsKey| {
-            let (gpu, hour, ..) = key;
-            *hour < until && marks.get(gpu.as_str()).is_none_or(|from_us| hour.as_micros() < *from_us)
-        };
-        painted.retain(|key, _| is_posted(key));
-        stands.retain(|key, _| is_posted(key));
+    /// What is posted before `until` says what was painted.
+    fn compare_posted(&mut self, mut painted: Totals, stands: Totals, until: Instant) {
+        painted.retain(|(_, hour, ..), _| *hour < until);
         self.compare("posted", &painted, &stands);
-        Ok(())
     }
 
     /// The read model the API answers from says the same as the ledger computed from facts.

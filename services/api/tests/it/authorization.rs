@@ -46,6 +46,7 @@ pub(crate) fn table() -> Vec<Row> {
         get("get /v1/allocations", "/v1/allocations"),
         get("get /v1/allocations/{id}", "/v1/allocations/acme-1"),
         get("get /v1/findings", "/v1/findings"),
+        get("get /v1/signals", "/v1/signals"),
         get("get /v1/invoices", "/v1/invoices"),
         get("get /v1/invoices/{id}", "/v1/invoices/acme-issued"),
         get("get /v1/invoices/{id}/export", "/v1/invoices/acme-issued/export?format=json"),

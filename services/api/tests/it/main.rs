@@ -14,4 +14,5 @@ mod openapi;
 mod operation;
 mod pages;
 mod problems;
+mod signals;
 mod tenants;

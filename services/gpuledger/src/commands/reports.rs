@@ -226,10 +226,11 @@ pub(crate) async fn verify(settings: &Settings, gpus: &[String], from: Option<In
         verdict.gpus, verdict.journals, verdict.sums, verdict.unplaced
     );
     if verdict.waiting > 0 {
-        say(&format!(
-            "journals of {} GPUs wait while a backlog is read: they are compared once they stand",
+        say_err(&format!(
+            "{} accepted facts of a backlog wait to be settled: journals and read models are compared once `serve` has settled them",
             verdict.waiting
         ));
+        return Ok(Outcome::No);
     }
     if verdict.holds() {
         say(&format!("the ledger holds: {counts}, derived anew by the naive painter, are equal"));

@@ -24,21 +24,11 @@ pub(crate) async fn list(settings: &Settings, format: &str) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// How far it has come.
-fn state(row: &SignalRow) -> &str {
-    match row.outcome.as_deref() {
-        _ if row.withdrawn_at_us.is_some() => "withdrawn",
-        Some(outcome) => outcome,
-        None if row.published_at_us.is_some() => "published",
-        None => "raised",
-    }
-}
-
 fn row_json(row: &SignalRow) -> Value {
     let at = |us: Option<i64>| us.map(|us| Instant::from_micros(us).to_string());
     json!({
         "signal": row.signal, "action": row.action, "tenant": row.tenant, "gpu": row.gpu, "slices": row.slices, "cause": row.cause,
-        "state": state(row), "since": at(Some(row.since_us)), "raised_at": at(Some(row.raised_at_us)), "due_at": at(Some(row.due_at_us)),
+        "state": row.state(), "since": at(Some(row.since_us)), "raised_at": at(Some(row.raised_at_us)), "due_at": at(Some(row.due_at_us)),
         "withdrawn_at": at(row.withdrawn_at_us), "published_at": at(row.published_at_us), "attempts": row.attempts.to_string(),
         "outcome": row.outcome, "answered_at": at(row.answered_at_us), "lifted_at": at(row.lifted_at_us),
     })
@@ -53,6 +43,6 @@ fn cells(row: &SignalRow) -> Vec<String> {
         or_none(&row.gpu),
         or_none(&row.slices),
         Instant::from_micros(row.raised_at_us).to_string(),
-        state(row).to_owned(),
+        row.state().to_owned(),
     ]
 }

@@ -44,13 +44,16 @@ async fn what_is_read_from_a_floor_comes_to_the_same_as_everything() -> Result<(
         }
         cases += 1;
     }
-    let (lowered, bounded) = (efforts.lowered_percent(), efforts.bounded_percent());
+    let (lowered, bounded, waiting) =
+        (efforts.lowered_percent(), efforts.bounded_percent(), efforts.waiting_percent());
     writeln!(
         std::io::stderr(),
-        "{cases} random stories, {} settlements: floors lowered in {lowered} %, less than all read in {bounded} %",
+        "{cases} random stories, {} settlements: floors lowered in {lowered} %, less than all read in {bounded} %; \
+         facts of a backlog wait behind {waiting} % of steps",
         efforts.settled()
     )?;
     assert!(lowered >= REACH_PERCENT, "floors are lowered too seldom to be tested");
+    assert!(waiting >= REACH_PERCENT, "a backlog waits too seldom to be tested");
     assert!(bounded >= REACH_PERCENT, "less than all is read too seldom to be tested");
     database.drop().await
 }

@@ -42,8 +42,8 @@ pub mod subject_keys;
 pub mod telemetry;
 pub mod touched;
 pub mod trial;
-pub mod unsettled;
 pub mod unread;
+pub mod unsettled;
 pub mod violations;
 
 pub use connect::{Db, Memory, Role, Scope, Tx, connect};

@@ -22,7 +22,9 @@ pub use scrub::{
 };
 pub use signal::{Action, Outcome, SignalAcknowledged, SignalRaised};
 pub use telemetry::{Gap, ProcessReading, TelemetryWindow, UnitReading};
-pub use unit::{GrantUnit, MigUnit, PlacedUnit, Placement, Runtime, UnplacedUnit};
+pub use unit::{
+    GrantUnit, MigUnit, PlacedUnit, Placement, Runtime, SignalUnit, SlicesOfGpu, SlicesPlace, UnplacedUnit,
+};
 pub use usage::{ChargeRecorded, DisputeResolved, DisputeSubject, UsageReported, WorkReported};
 
 use crate::time::Time;

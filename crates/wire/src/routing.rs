@@ -1,6 +1,6 @@
 //! Where an event goes and what it is about: topics, keys, subjects.
 
-use crate::bodies::{DisputeSubject, GrantUnit, NodeDecommissioned, Runtime};
+use crate::bodies::{DisputeSubject, GrantUnit, NodeDecommissioned, Runtime, SignalUnit};
 use crate::event::{Event, EventData};
 use crate::text::Name;
 use sha2::{Digest, Sha256};
@@ -164,7 +164,12 @@ fn named(data: &EventData) -> Named<'_> {
             DisputeSubject::Line(_) => Named::default(),
         },
         EventData::SignalRaised(signal) => {
-            Named { gpus: devices(&signal.units), ..Named::tenant(&signal.tenant) }
+            let gpus = signal.units.iter().filter_map(|unit| match unit {
+                SignalUnit::Unit(GrantUnit::Placed(placed)) => Some(placed.gpu.as_str()),
+                SignalUnit::Unit(GrantUnit::Unplaced(_)) => None,
+                SignalUnit::Slices(slices) => Some(slices.gpu.as_str()),
+            });
+            Named { gpus: gpus.collect(), ..Named::tenant(&signal.tenant) }
         }
     }
 }

@@ -129,8 +129,7 @@ pub(crate) async fn list(
     let reads = principal.reads(params.tenant.as_deref())?;
     let binding = bind(&params, &reads);
     let after: Option<i64> = binding.read(params.cursor.as_deref())?;
-    let query =
-        SignalQuery { tenant: reads.tenant.as_deref(), action, gpu, after, limit: one_more(limit) };
+    let query = SignalQuery { tenant: reads.tenant.as_deref(), action, gpu, after, limit: one_more(limit) };
     let mut tx = state.db.snapshot_of(reads.scope()).await?;
     let mut rows = page(&mut tx, &query).await?;
     tx.commit().await?;

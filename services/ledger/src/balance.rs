@@ -74,13 +74,7 @@ fn posted_hours(window: Window, until: Instant) -> Option<Window> {
     Window::new(window.start().ceil(HOUR_US), window.end().floor(HOUR_US).min(until))
 }
 
-fn compute(
-    books: &Books,
-    as_of: Instant,
-    parts: &[Window],
-    gpu: Option<&str>,
-    sums: &mut Sums,
-) {
+fn compute(books: &Books, as_of: Instant, parts: &[Window], gpu: Option<&str>, sums: &mut Sums) {
     let ledger = books.attribute(as_of);
     for (id, timeline) in ledger.gpus.iter().filter(|(id, _)| gpu.is_none_or(|wanted| id.as_str() == wanted))
     {

@@ -7,7 +7,7 @@ use crate::error::LedgerError;
 use crate::incoming::{Arrivals, Incoming, Origin};
 use crate::parking::kept_record;
 use crate::points::point;
-use crate::unsettled::{self, MOST_WAITING};
+use crate::unsettled::{AT_ONCE, MOST_WAITING, settle_some};
 use gpuledger_books::BooksError;
 use gpuledger_domain::time::Instant;
 use gpuledger_messaging::{
@@ -112,7 +112,7 @@ pub async fn consume(
 /// Settles all that waits; how much still does, where something that may pass hindered it.
 async fn settle_what_waits(db: &Db, waiting: u64) -> Result<u64, LedgerError> {
     loop {
-        match unsettled::settle_some(db).await {
+        match settle_some(db, AT_ONCE).await {
             Ok(true) => {}
             Ok(false) => return Ok(0),
             Err(error) if is_passing(&error) => {

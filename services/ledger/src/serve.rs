@@ -228,7 +228,9 @@ impl Ticking {
     async fn settle_backlog(self, shutdown: Shutdown) {
         while !ended(&shutdown, BACKLOG_LONGEST).await {
             let settled = async {
-                while unsettled::settle_some(&self.db).await? && !shutdown.token().is_cancelled() {}
+                while unsettled::settle_some(&self.db, unsettled::AT_ONCE).await?
+                    && !shutdown.token().is_cancelled()
+                {}
                 Ok(())
             };
             if let Err(error) = settled.await

@@ -14,7 +14,7 @@ use gpuledger_storage::{Db, Tx, closes, index};
 use std::collections::BTreeMap;
 
 /// What is settled in one transaction: its memory is bounded, and so is the time that locks are held.
-const AT_ONCE: Portion = Portion { nodes: 32, facts: 10_000 };
+pub const AT_ONCE: Portion = Portion { nodes: 32, facts: 10_000 };
 
 /// So many facts may wait: whoever settles knows all of them.
 pub(crate) const MOST_WAITING: u64 = 400_000;
@@ -58,7 +58,7 @@ fn node(body: &FactBody) -> Option<&NodeId> {
 ///
 /// # Errors
 /// The database.
-pub async fn settle_some(db: &Db) -> Result<bool, LedgerError> {
+pub async fn settle_some(db: &Db, portion: Portion) -> Result<bool, LedgerError> {
     let mut tx = db.begin().await?;
     closes::hold_open(&mut tx).await?;
     if !unsettled::any(&mut tx).await? {
@@ -72,12 +72,11 @@ pub async fn settle_some(db: &Db) -> Result<bool, LedgerError> {
         tx.rollback().await?;
         return Ok(false);
     };
-    let taken = unsettled::take(&mut tx, AT_ONCE).await?;
+    let taken = unsettled::take(&mut tx, portion).await?;
     let stored = index::load(&mut tx, &taken).await?;
     let facts = stored.iter().map(|fact| fact.seq).zip(decode(&stored)?).collect();
     let context = context(&mut tx).await?;
-    let settlement =
-        Settlement::with_life(&mut tx, &context.books, News::of_batch(facts, horizon)).await?;
+    let settlement = Settlement::with_life(&mut tx, &context.books, News::of_batch(facts, horizon)).await?;
     settlement.write(&mut tx, &context, horizon).await?;
     tx.commit().await?;
     Ok(true)

@@ -6,13 +6,14 @@ use sqlx::{Connection, Executor, PgConnection};
 use std::process::Command;
 
 /// What a story leaves behind. Order of the statements: entries before journals, whose guard looks for them.
-const TABLES: [&str; 19] = [
+const TABLES: [&str; 20] = [
     "entry",
     "journal",
     "usage_span",
     "allocation",
     "reach",
     "touched",
+    "unsettled",
     "gpu_home",
     "inventory_content",
     "fact_subject",

@@ -18,12 +18,25 @@ struct Counts {
     settled: AtomicU64,
     lowered: AtomicU64,
     bounded: AtomicU64,
+    steps: AtomicU64,
+    waiting: AtomicU64,
 }
 
 impl Efforts {
     /// So many facts stand: reading fewer is reading less than all.
     pub(crate) fn expect(&self, facts: usize) {
         self.0.all.store(u64::try_from(facts).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// A step was taken, and facts of a backlog wait behind it.
+    pub(crate) fn count_step(&self, waits: bool) {
+        self.0.steps.fetch_add(1, Ordering::Relaxed);
+        self.0.waiting.fetch_add(u64::from(waits), Ordering::Relaxed);
+    }
+
+    /// Steps behind which facts of a backlog wait, in percent.
+    pub(crate) fn waiting_percent(&self) -> u64 {
+        self.0.waiting.load(Ordering::Relaxed) * 100 / self.0.steps.load(Ordering::Relaxed).max(1)
     }
 
     pub(crate) fn settled(&self) -> u64 {

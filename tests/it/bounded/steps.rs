@@ -6,11 +6,13 @@ use crate::generate::{BEGIN, Case};
 use anyhow::{Context as _, Result};
 use gpuledger_domain::fact::{Fact, FactBody};
 use gpuledger_domain::time::{HOUR_US, Instant};
-use gpuledger_ledger::batch::apply;
-use gpuledger_ledger::horizon;
-use gpuledger_ledger::incoming::Incoming;
+use gpuledger_ledger::batch::apply_all;
+use gpuledger_ledger::incoming::{Arrivals, Incoming};
+use gpuledger_ledger::unsettled::settle_some;
+use gpuledger_ledger::{horizon, unsettled};
 use gpuledger_storage::Db;
 use gpuledger_storage::objects::{NewObject, apply as apply_object};
+use gpuledger_storage::unsettled::Portion;
 use std::io::Write as _;
 
 /// No event of a story lies ahead of this clock.
@@ -41,7 +43,7 @@ pub(crate) async fn run(db: &Db, case: &Case, efforts: &Efforts) -> Result<()> {
     let mut told = 0;
     loop {
         efforts.expect(told);
-        let took = match dice.below(6) {
+        let took = match dice.below(7) {
             0 => {
                 now = now.plus(i64::try_from(dice.below(u64::try_from(2 * HOUR_US)?))?);
                 horizon::advance(db, now).await.context("advancing")?;
@@ -51,11 +53,16 @@ pub(crate) async fn run(db: &Db, case: &Case, efforts: &Efforts) -> Result<()> {
                 horizon::settle_touched(db).await.context("settling")?;
                 "telemetry was settled"
             }
+            2 => {
+                let portion = Portion { nodes: 1, facts: 1 + i64::try_from(dice.below(3))? };
+                settle_some(db, portion).await.context("settling a backlog")?;
+                "some of what waits was settled"
+            }
             _ if rest.is_empty() => break,
             _ => {
                 let many = usize::try_from(1 + dice.below(5))?.min(rest.len());
                 let (batch, later) = rest.split_at(many);
-                apply_batch(db, batch, told).await.context("applying")?;
+                apply_batch(db, batch, told, dice.below(3) == 0).await.context("applying")?;
                 (rest, told) = (later, told + many);
                 "a batch came"
             }
@@ -63,11 +70,17 @@ pub(crate) async fn run(db: &Db, case: &Case, efforts: &Efforts) -> Result<()> {
         if std::env::var_os("STORY").is_some() {
             writeln!(std::io::stderr(), "{told} facts, {took}, horizon {now}")?;
         }
+        let waits = is_waiting(db).await?;
+        efforts.count_step(waits);
+        if waits {
+            continue;
+        }
         compare::stands(db, told > 0 && took == "a batch came")
             .await
             .with_context(|| format!("after {told} facts, {took} (horizon {now})"))?;
     }
     efforts.expect(told);
+    while settle_some(db, unsettled::AT_ONCE).await.context("settling what waits")? {}
     for _ in 0..3 {
         now = now.max(last).plus(2 * HOUR_US);
         horizon::advance(db, now).await?;
@@ -89,7 +102,12 @@ async fn apply_pools(db: &Db, variety: u64) -> Result<()> {
     Ok(tx.commit().await?)
 }
 
-async fn apply_batch(db: &Db, batch: &[Fact], told: usize) -> Result<()> {
+/// Whether facts of a backlog wait: what stands is not what follows from all facts.
+async fn is_waiting(db: &Db) -> Result<bool> {
+    Ok(gpuledger_storage::unsettled::any(&mut *db.snapshot().await?).await?)
+}
+
+async fn apply_batch(db: &Db, batch: &[Fact], told: usize, is_backlog: bool) -> Result<()> {
     let lines = batch.iter().enumerate().filter_map(|(n, fact)| events::line(fact, told + n));
     let incoming: Vec<Incoming> = lines.map(|line| Incoming::trusted(line, "story".to_owned())).collect();
     for one in &incoming {
@@ -98,7 +116,7 @@ async fn apply_batch(db: &Db, batch: &[Fact], told: usize) -> Result<()> {
         }
     }
     let mut tx = db.begin().await?;
-    apply(&mut tx, &incoming, CLOCK).await?;
+    apply_all(&mut tx, &Arrivals { is_backlog, ..Arrivals::from(incoming) }, CLOCK).await?;
     Ok(tx.commit().await?)
 }
 

@@ -1,6 +1,6 @@
 //! Orders to the allocator and its answers.
 
-use super::{Body, GrantUnit};
+use super::{Body, SignalUnit};
 use crate::amount::Unsigned;
 use crate::text::{Name, Text};
 use crate::time::Time;
@@ -21,7 +21,7 @@ pub struct SignalRaised {
     pub action: Action,
     /// To which units; none: all of the tenant's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub units: Vec<GrantUnit>,
+    pub units: Vec<SignalUnit>,
     /// Until when.
     pub deadline: Time,
     /// Why.

@@ -156,6 +156,67 @@ impl<'de> Deserialize<'de> for GrantUnit {
     }
 }
 
+/// One entry of a signal's `units`: a unit as a grant names it, or memory slices of a GPU, whatever instances lie there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SignalUnit {
+    /// As in a grant.
+    Unit(GrantUnit),
+    /// `{gpu, mig: {placement}}`.
+    Slices(SlicesOfGpu),
+}
+
+/// Memory slices of a GPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SlicesOfGpu {
+    /// The vendor's UUID of the GPU.
+    pub gpu: Name,
+    /// Which of its slices.
+    pub mig: SlicesPlace,
+}
+
+/// Where slices lie.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SlicesPlace {
+    /// Which memory slices.
+    pub placement: Placement,
+}
+
+#[derive(Deserialize)]
+struct SignalUnitParts {
+    gpu: Option<Name>,
+    mig: Option<MigParts>,
+    sku: Option<Name>,
+    count: Option<UnitCount>,
+    share: Option<ShareText>,
+}
+
+impl TryFrom<SignalUnitParts> for SignalUnit {
+    type Error = &'static str;
+
+    fn try_from(parts: SignalUnitParts) -> Result<Self, &'static str> {
+        match parts {
+            SignalUnitParts {
+                gpu: Some(gpu),
+                mig: Some(MigParts { uuid: None, profile: None, placement: Some(placement) }),
+                sku: None,
+                count: None,
+                share: None,
+            } => Ok(Self::Slices(SlicesOfGpu { gpu, mig: SlicesPlace { placement } })),
+            SignalUnitParts { gpu, mig, sku, count, share } => {
+                let mig = mig.map(MigUnit::try_from).transpose()?;
+                GrantUnit::try_from(UnitParts { gpu, mig, sku, count, share }).map(Self::Unit)
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SignalUnit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        from_parts::<SignalUnitParts, _, _>(deserializer)
+    }
+}
+
 /// Names by which a node knows an allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Runtime {

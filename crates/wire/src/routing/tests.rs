@@ -48,7 +48,7 @@ fn subjects_topics_and_keys_of_every_type() {
         ("usage.reported", "facts", "acme", "", "acme"),
         ("charge.recorded", "facts", "acme", "", "acme"),
         ("dispute.resolved", "facts", "a-1", "alloc:a-1", "a-1"),
-        ("signal.raised", "signals", "acme", "gpu:GPU-1", "GPU-1"),
+        ("signal.raised", "signals", "acme", "gpu:GPU-1 gpu:GPU-2", "GPU-1"),
         ("signal.acknowledged", "signals", "s-1", "", "/nodes/n1/collector e-signal.acknowledged"),
     ];
     assert_eq!(rows.len(), EVENT_TYPES.len());

@@ -271,3 +271,26 @@ pub(crate) async fn publish(
 pub(crate) fn producer(kafka: &KafkaSettings) -> Result<Producer, LedgerError> {
     Ok(Producer::new(kafka, &ProducerSettings::default())?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpuledger_wire::EventData;
+
+    #[test]
+    fn a_quarantine_of_a_gpu_and_of_any_of_its_slices_can_be_said_r_3() {
+        let gpu = GpuId::new("GPU-1");
+        let places =
+            (0..8).flat_map(|start| (1..=8 - start).map(move |size| Some(Placement { start, size })));
+        for placement in places.chain([None]) {
+            let at = Instant::from_micros(1_790_863_200_000_000);
+            let said = event("s", "quarantine", NOBODY, &unit(&gpu, placement), (at, at), "because");
+            let event = decode_structured(&said.unwrap()).unwrap();
+            assert!(
+                matches!(event.data, EventData::SignalRaised(signal) if signal.units.len() == 1),
+                "{placement:?}"
+            );
+            assert!(event.raw_data["units"][0]["mig"].is_null() == placement.is_none());
+        }
+    }
+}

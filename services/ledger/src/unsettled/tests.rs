@@ -54,7 +54,7 @@ async fn waiting(database: &Database) -> usize {
 }
 
 async fn settle_all(database: &Database) {
-    while settle_some(&database.db).await.unwrap() {}
+    while settle_some(&database.db, AT_ONCE).await.unwrap() {}
     let verdict = verify(&database.db).await.unwrap();
     assert!(verdict.holds(), "{verdict:?}");
 }
@@ -95,6 +95,6 @@ async fn what_waits_is_settled_by_whoever_derives_everything_anew() {
     derive_anew(&behind.db).await.unwrap();
     let verdict = verify(&behind.db).await.unwrap();
     assert!(verdict.holds(), "{verdict:?}");
-    assert!(!settle_some(&behind.db).await.unwrap());
+    assert!(!settle_some(&behind.db, AT_ONCE).await.unwrap());
     behind.drop().await;
 }

@@ -114,6 +114,32 @@ entries!(
         ORDER BY l.at_us LIMIT 1) OFFSET 0"
 );
 
+/// All facts of these kinds about each subject, whenever they happened; `asked_us` is the least number. Of subjects that little is said about: what is said
+/// is read in one walk of the index, and other kinds are passed over.
+///
+/// # Errors
+/// Driver errors.
+pub async fn all(
+    connection: &mut PgConnection,
+    kinds: &str,
+    subjects: &[String],
+) -> Result<Vec<Entry>, StorageError> {
+    if subjects.is_empty() {
+        return Ok(Vec::new());
+    }
+    sqlx::query_as(
+        "SELECT asked.subject, $3::INT8 AS asked_us, found.at_us, found.fact_seq FROM UNNEST($1::TEXT[]) AS asked (subject)
+         CROSS JOIN LATERAL (SELECT at_us, fact_seq FROM fact_subject AS s
+                             WHERE s.subject = asked.subject AND strpos($2, s.kind::TEXT) > 0 OFFSET 0) AS found",
+    )
+    .bind(subjects)
+    .bind(kinds)
+    .bind(i64::MIN)
+    .fetch_all(connection)
+    .await
+    .doing("looking facts up")
+}
+
 /// The latest inventories about a subject before an instant: whole instants, at least `limit` facts where there are so many.
 ///
 /// # Errors

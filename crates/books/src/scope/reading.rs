@@ -297,7 +297,8 @@ impl<'c> Reading<'c> {
         subjects: Vec<String>,
     ) -> Result<(), BooksError> {
         let asks = self.due(what, subjects.into_iter().map(|subject| (subject, i64::MIN)).collect());
-        let found = index::since(self.connection, kinds, &asks).await?;
+        let subjects: Vec<String> = asks.into_iter().map(|(subject, _)| subject).collect();
+        let found = index::all(self.connection, kinds, &subjects).await?;
         self.fetch(&found).await
     }
 

@@ -56,6 +56,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (20_260_901_001_650, "unposted", include_str!("../../../migrations/20260901001650_unposted.sql")),
     (20_260_901_001_700, "audit_log", include_str!("../../../migrations/20260901001700_audit_log.sql")),
     (20_260_901_001_800, "residue", include_str!("../../../migrations/20260901001800_residue.sql")),
+    (
+        20_260_901_001_950,
+        "sealed_fields",
+        include_str!("../../../migrations/20260901001950_sealed_fields.sql"),
+    ),
 ];
 
 /// Brings the schema up to date and returns how many migrations that took: 0 on a current database.

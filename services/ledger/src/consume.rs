@@ -108,6 +108,7 @@ fn is_passing(error: &LedgerError) -> bool {
         | LedgerError::Messaging(_)
         | LedgerError::Archive(_)
         | LedgerError::Block(_)
+        | LedgerError::Keys(_)
         | LedgerError::ClockWentBack { .. } => false,
     }
 }

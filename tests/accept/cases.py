@@ -24,7 +24,7 @@ def cases_on_a_database():
     return cargo("-p", "gpuledger", "--test", "cases", figure=r"\d+ cases on a database")
 
 
-@bar("mutants", "each of M-2 to M-4, I-1 to I-6, A-2 to A-19, R-1 to R-5 broken once: the tests kill every one")
+@bar("mutants", "each of M-2 to M-4, I-1 to I-6, A-2 to A-19, R-1 to R-5 and L-3 broken once: the tests kill every one")
 def mutants():
     done = subprocess.run([sys.executable, str(ROOT / "tests/mutants/run.py")], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=8 * LONG)

@@ -5,7 +5,7 @@
 //! database: a private one is started.
 
 mod compare;
-mod database;
+pub(crate) mod database;
 mod efforts;
 mod events;
 mod steps;

@@ -5,4 +5,5 @@ mod bounded;
 mod generate;
 mod painted;
 mod properties;
+mod sealed;
 mod wire;

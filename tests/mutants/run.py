@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SCRATCH = ROOT / "target/mutants"
 TREE = SCRATCH / "tree"
-RULES = [f"M-{n}" for n in range(2, 5)] + [f"I-{n}" for n in range(1, 7)] + [f"A-{n}" for n in range(2, 20)] + [f"R-{n}" for n in range(1, 6)]
+RULES = [f"M-{n}" for n in range(2, 5)] + [f"I-{n}" for n in range(1, 7)] + [f"A-{n}" for n in range(2, 20)] + [f"R-{n}" for n in range(1, 6)] + ["L-3"]
 LIMIT = 1800
 CASES = ["-p", "gpuledger-cases", "--test", "it", "every_case"]
 
@@ -34,6 +34,7 @@ def words(mutant):
         "properties": (["-p", "gpuledger-tests", "--test", "it", "properties::"], {"SOAK_CASES": "300"}),
         "domain": (["-p", "gpuledger-domain", "--lib", test], {}),
         "storage": (["-p", "gpuledger-storage", "--test", "it", test], {}),
+        "sealed": (["-p", "gpuledger-tests", "--test", "it", "sealed::"], {}),
         "api": (["-p", "gpuledger-api", "--lib", test], {}),
         "database": (["-p", "gpuledger", "--test", "cases"], {"CASE": mutant.get("cases", "")}),
     }[suite]

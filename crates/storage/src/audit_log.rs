@@ -126,6 +126,20 @@ pub async fn count_waiting(connection: &mut PgConnection) -> Result<i64, Storage
         .doing("counting what waits for a leaf")
 }
 
+/// Whether a record without a leaf has these bytes in it.
+///
+/// # Errors
+/// Driver errors.
+pub async fn is_waiting(connection: &mut PgConnection, bytes: &[u8]) -> Result<bool, StorageError> {
+    sqlx::query_scalar(
+        "SELECT EXISTS (SELECT FROM audit_queue JOIN audit_pending ON seq = pending_seq WHERE position($1::BYTEA IN body) > 0)",
+    )
+    .bind(bytes)
+    .fetch_one(connection)
+    .await
+    .doing("looking through what waits for a leaf")
+}
+
 /// Lets go of records that have a leaf now. By number, each: a record may have become visible among them meanwhile.
 ///
 /// # Errors

@@ -134,6 +134,11 @@ impl Db {
         self.role
     }
 
+    /// What the process keeps beside this database.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// Begins a transaction (READ COMMITTED: it sees what others commit meanwhile, as batches that lock GPUs need).
     ///
     /// # Errors

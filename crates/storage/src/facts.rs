@@ -31,9 +31,9 @@ pub struct NewFact {
     pub received_at_us: i64,
     /// Version of the rules it is accepted under.
     pub rule_set: String,
-    /// SHA-256 of its content (I-1).
+    /// SHA-256 of its content, keyed where it has personal fields (I-1, L-3).
     pub digest: [u8; 32],
-    /// Canonical JSON of the whole event.
+    /// Canonical JSON of the whole event, personal fields sealed.
     pub body: Vec<u8>,
     /// What it is about: `gpu:…`, `node:…`, `alloc:…`, …; repeated ones count once.
     pub subjects: Vec<String>,
@@ -97,7 +97,7 @@ pub struct StoredFact {
     pub id: String,
     /// When it was accepted.
     pub received_at_us: i64,
-    /// Canonical JSON of the whole event.
+    /// Canonical JSON of the whole event, personal fields sealed.
     pub body: Vec<u8>,
 }
 

@@ -58,6 +58,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (20_260_901_001_800, "residue", include_str!("../../../migrations/20260901001800_residue.sql")),
     (20_260_901_001_900, "unsettled", include_str!("../../../migrations/20260901001900_unsettled.sql")),
     (20_260_901_001_910, "signals_read", include_str!("../../../migrations/20260901001910_signals_read.sql")),
+    (
+        20_260_901_001_950,
+        "sealed_fields",
+        include_str!("../../../migrations/20260901001950_sealed_fields.sql"),
+    ),
 ];
 
 /// Brings the schema up to date and returns how many migrations that took: 0 on a current database.

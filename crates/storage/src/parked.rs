@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 
 /// An event to be parked. Its texts come from input that was refused: U+0000, which no text column holds, is replaced by
-/// U+FFFD; the bytes of the body are kept as they are.
+/// U+FFFD; the bytes of the body are kept as they are given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewParked {
     /// Code: `bad_value`, `conflict`, `future`, `not_entitled`, …
@@ -24,8 +24,10 @@ pub struct NewParked {
     pub received_at_us: i64,
     /// `file:line`, or `topic/partition/offset`.
     pub origin: String,
-    /// The bytes as they came.
+    /// The bytes as they came, personal fields sealed.
     pub body: Vec<u8>,
+    /// Keyed digest of the bytes as they came, where something of them is sealed: the same ones are known again when the key they were sealed by is gone.
+    pub digest: Option<[u8; 32]>,
     /// The parked event this is a vain retry of: it is parked anew, beside the one that was retried.
     pub retry_of: Option<i64>,
 }
@@ -51,7 +53,7 @@ pub struct ParkedRow {
     pub received_at_us: i64,
     /// Where it came from.
     pub origin: String,
-    /// The bytes as they came.
+    /// The bytes as they came, personal fields sealed.
     pub body: Vec<u8>,
     /// The parked event it is a vain retry of.
     pub retry_of: Option<i64>,
@@ -77,8 +79,10 @@ pub struct Standing {
     pub seq: i64,
     /// When it was accepted.
     pub received_at_us: i64,
-    /// Canonical JSON of the whole event.
+    /// Canonical JSON of the whole event, personal fields sealed.
     pub body: Vec<u8>,
+    /// Digest of its content (I-1).
+    pub digest: Vec<u8>,
 }
 
 /// Which parked events are meant. Nothing asked for means all.
@@ -152,12 +156,13 @@ fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// SHA-256 over reason, source, id and body; absent texts count as empty, lengths keep the parts apart.
+/// SHA-256 over reason, source, id and body, or its keyed digest; absent texts count as empty, lengths keep the parts apart.
 fn fingerprint(event: &NewParked) -> Vec<u8> {
     let source = event.source.as_deref().unwrap_or_default();
     let id = event.id.as_deref().unwrap_or_default();
     let mut hash = Sha256::new();
-    for part in [event.reason.as_bytes(), source.as_bytes(), id.as_bytes(), &event.body] {
+    let content = event.digest.as_ref().map_or(event.body.as_slice(), <[u8; 32]>::as_slice);
+    for part in [event.reason.as_bytes(), source.as_bytes(), id.as_bytes(), content] {
         hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         hash.update(part);
     }
@@ -269,7 +274,7 @@ pub async fn standing(
     id: &str,
 ) -> Result<Option<Standing>, StorageError> {
     sqlx::query_as(
-        "SELECT f.seq, f.received_at_us, f.body FROM identity AS i JOIN fact AS f ON f.seq = i.fact_seq
+        "SELECT f.seq, f.received_at_us, f.body, f.digest FROM identity AS i JOIN fact AS f ON f.seq = i.fact_seq
          WHERE i.source = $1 AND i.id = $2",
     )
     .bind(source)
@@ -336,6 +341,7 @@ mod tests {
             received_at_us: 0,
             origin: "f:1".to_owned(),
             body: b"{".to_vec(),
+            digest: None,
             retry_of: None,
         }
     }
@@ -345,6 +351,17 @@ mod tests {
         assert_ne!(fingerprint(&event(Some("ab"), Some("c"))), fingerprint(&event(Some("a"), Some("bc"))));
         let elsewhere = NewParked { origin: "f:2".to_owned(), received_at_us: 7, ..event(None, None) };
         assert_eq!(fingerprint(&event(None, None)), fingerprint(&elsewhere));
+    }
+
+    #[test]
+    fn what_is_sealed_is_known_again_by_its_digest_l_3() {
+        let sealed = |body: &[u8], digest: u8| NewParked {
+            body: body.to_vec(),
+            digest: Some([digest; 32]),
+            ..event(Some("a"), None)
+        };
+        assert_eq!(fingerprint(&sealed(b"x", 1)), fingerprint(&sealed(b"y", 1)));
+        assert_ne!(fingerprint(&sealed(b"x", 1)), fingerprint(&sealed(b"x", 2)));
     }
 
     #[test]

@@ -3,6 +3,9 @@
 use crate::error::{Doing, StorageError};
 use sqlx::PgConnection;
 
+/// Name of the lock between sealing and erasing.
+const LOCK: i64 = 0x6770_756c_6b65_7973;
+
 /// A subject whose key is not destroyed.
 #[derive(Clone, Debug, PartialEq, Eq, sqlx::FromRow)]
 pub struct SubjectRow {
@@ -59,6 +62,33 @@ pub async fn by_numbers(
         .fetch_all(connection)
         .await
         .doing("reading keys of subjects")
+}
+
+/// Holds off erasure until the end of the transaction. Whoever seals takes it before it reads keys: else a key is read, destroyed by another transaction, and then what
+/// nobody can open any more is written.
+///
+/// # Errors
+/// Driver errors.
+pub async fn hold(tx: &mut PgConnection) -> Result<(), StorageError> {
+    sqlx::query("SELECT pg_advisory_xact_lock_shared($1)")
+        .bind(LOCK)
+        .execute(tx)
+        .await
+        .doing("holding keys of subjects")?;
+    Ok(())
+}
+
+/// Waits until nobody seals, and holds sealing off until the end of the transaction.
+///
+/// # Errors
+/// Driver errors.
+pub async fn hold_alone(tx: &mut PgConnection) -> Result<(), StorageError> {
+    sqlx::query("SELECT pg_advisory_xact_lock($1)")
+        .bind(LOCK)
+        .execute(tx)
+        .await
+        .doing("waiting for who seals")?;
+    Ok(())
 }
 
 /// Adds subjects; of those that live already the key stays.

@@ -2,7 +2,7 @@
 //! leaf's index and the field (L-3). Without the key nobody can open a commitment, not even by guessing the value.
 
 use crate::private::Subject;
-use aws_lc_rs::aead::{AES_256_GCM, Aad, Nonce, RandomizedNonceKey};
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, RandomizedNonceKey, UnboundKey};
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use sha2::{Digest, Sha256};
@@ -11,6 +11,9 @@ use std::fmt;
 const SALT: &[u8] = b"gpuledger.audit.salt.v1\n";
 const COMMITMENT: &[u8] = b"gpuledger.audit.commitment.v1\n";
 const SUBJECT: &[u8] = b"gpuledger.audit.subject.v1\n";
+const CONTENT: &[u8] = b"gpuledger.content.v1\n";
+const SEALING: &[u8] = b"gpuledger.sealed.key.v1\n";
+const SEALING_NONCE: &[u8] = b"gpuledger.sealed.nonce.v1\n";
 /// Bytes of a nonce of AES-GCM.
 const NONCE_BYTES: usize = 12;
 /// A sealed key: nonce, ciphertext, tag.
@@ -33,6 +36,9 @@ pub enum KeyError {
         "a key of a subject cannot be unsealed: the key-encryption key is another one, or the stored key was changed"
     )]
     Seal,
+    /// A subject's key was not read before it was used.
+    #[error("a key of a subject was not read before it was used")]
+    Unread,
 }
 
 /// 32 secret bytes. They are never shown.
@@ -94,6 +100,43 @@ impl SubjectKey {
         mac.update(field.as_bytes());
         bytes_of(&mac.sign())
     }
+
+    /// Seals what is said of the subject: nonce, ciphertext, tag (AES-256-GCM). The nonce is a pseudorandom function of the value, so that none serves two values
+    /// and equal values are sealed alike: two grants that say the same still say the same.
+    ///
+    /// # Errors
+    /// The cipher refuses, which it does for values of many gigabytes alone.
+    pub fn seal(&self, value: &[u8]) -> Result<Vec<u8>, KeyError> {
+        let made = self.derived(SEALING_NONCE, value);
+        let nonce = made.first_chunk::<NONCE_BYTES>().ok_or(KeyError::Seal)?;
+        let mut bytes = value.to_vec();
+        self.cipher()?
+            .seal_in_place_append_tag(Nonce::from(nonce), Aad::empty(), &mut bytes)
+            .map_err(|_| KeyError::Seal)?;
+        Ok([nonce.as_slice(), &bytes].concat())
+    }
+
+    /// What was sealed; none where it was not sealed by this key, or was changed.
+    pub fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, sealed) = sealed.split_first_chunk::<NONCE_BYTES>()?;
+        let mut bytes = sealed.to_vec();
+        let value =
+            self.cipher().ok()?.open_in_place(Nonce::from(nonce), Aad::empty(), &mut bytes).ok()?.len();
+        bytes.truncate(value);
+        Some(bytes)
+    }
+
+    fn cipher(&self) -> Result<LessSafeKey, KeyError> {
+        let key = UnboundKey::new(&AES_256_GCM, &self.derived(SEALING, &[])).map_err(|_| KeyError::Seal)?;
+        Ok(LessSafeKey::new(key))
+    }
+
+    fn derived(&self, tag: &[u8], of: &[u8]) -> [u8; 32] {
+        let mut mac = hmac::Context::with_key(&self.0);
+        mac.update(tag);
+        mac.update(of);
+        bytes_of(&mac.sign())
+    }
 }
 
 /// What stands in a leaf instead of a value: SHA-256 over a tag, the salt, and the value's canonical bytes.
@@ -153,6 +196,14 @@ impl Vault {
         mac.update(subject.kind.as_bytes());
         mac.update(&[0]);
         mac.update(subject.name.as_bytes());
+        bytes_of(&mac.sign())
+    }
+
+    /// The keyed digest of a content that has personal fields, from its plain one: who has the database cannot try names on it (I-1, L-3).
+    pub fn content(&self, plain: &[u8; 32]) -> [u8; 32] {
+        let mut mac = hmac::Context::with_key(&self.pepper);
+        mac.update(CONTENT);
+        mac.update(plain);
         bytes_of(&mac.sign())
     }
 }
@@ -222,6 +273,33 @@ mod tests {
         let of = |salt| commitment(salt, b"\"acme\"");
         assert!(of(&salts[0]) != of(&salts[1]));
         assert_ne!(of(&salts[0]), commitment(&salts[0], b"\"acne\""));
+    }
+
+    #[test]
+    fn a_value_opens_under_its_own_key_alone_and_equal_ones_are_sealed_alike_l_3() {
+        let (key, other) = (SubjectKey::new(&Secret([3; 32])), SubjectKey::new(&Secret([4; 32])));
+        let sealed = key.seal(b"\"alice\"").unwrap();
+        assert_eq!(key.open(&sealed).as_deref(), Some(b"\"alice\"".as_slice()));
+        assert_eq!(key.seal(b"\"alice\"").unwrap(), sealed);
+        assert_ne!(key.seal(b"\"alicf\"").unwrap()[..NONCE_BYTES], sealed[..NONCE_BYTES]);
+        assert!(!sealed.windows(5).any(|window| window == b"alice"));
+        assert_eq!(other.open(&sealed), None);
+        for place in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[place] ^= 1;
+            assert_eq!(key.open(&changed), None, "byte {place}");
+        }
+        assert_eq!(key.open(b"short"), None);
+    }
+
+    #[test]
+    fn a_keyed_digest_is_that_of_its_content_and_of_its_database_l_3() {
+        let (vault, _) = vault(None);
+        let seal = Seal::default();
+        let elsewhere = Vault::new(seal.clone(), &seal.seal(&Secret([8; 32])).unwrap()).unwrap();
+        assert_eq!(vault.content(&[1; 32]), vault.content(&[1; 32]));
+        assert_ne!(vault.content(&[1; 32]), vault.content(&[2; 32]));
+        assert_ne!(vault.content(&[1; 32]), elsewhere.content(&[1; 32]));
     }
 
     #[test]

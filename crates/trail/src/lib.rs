@@ -1,4 +1,4 @@
-//! The audit trail: what a leaf says, what it hides, and how both are shown (L-1 to L-5). Everything below `stored` is pure.
+//! The audit trail: what a leaf says, what it hides, and how both are shown (L-1 to L-5); and what is sealed of personal fields. All but `sealed`, `stored` and `subjects` is pure.
 //!
 //! | module | what |
 //! |---|---|
@@ -7,16 +7,22 @@
 //! | [`keys`] | keys of subjects, salts and commitments made of them |
 //! | [`links`] | the chain of each memory slice |
 //! | [`opening`] | salt and value of a commitment, shown to who may see it |
+//! | [`personal`] | personal fields of a JSON text |
 //! | [`review`] | leaves read in order: indexes, clocks, chains |
+//! | [`sealed`] | personal fields sealed before they are stored, and opened for who may read them |
 //! | [`stored`] | tiles and proofs out of the database |
+//! | [`subjects`] | keys of subjects, read and made |
 
 pub mod keys;
 pub mod leaf;
 pub mod links;
 pub mod opening;
+pub mod personal;
 pub mod private;
 pub mod review;
+pub mod sealed;
 pub mod stored;
+pub mod subjects;
 
 /// Lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {

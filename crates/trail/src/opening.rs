@@ -3,6 +3,7 @@
 use crate::keys::{KeyError, Seal, commitment};
 use crate::leaf::Leaf;
 use crate::private::{COMMITMENT, fields, split};
+use crate::sealed::may_be_sealed;
 use gpuledger_storage::subject_keys::SubjectRow;
 use gpuledger_wire::canonical_json;
 use serde_json::{Value, json};
@@ -54,8 +55,8 @@ impl Opening {
     }
 }
 
-/// Openings of a leaf for somebody who may see `subjects`: `numbers` are whose keys salt its fields, in their order; `record` is what it was composed of, where
-/// values are wanted too. Erased subjects are left out.
+/// Openings of a leaf for somebody who may see `subjects`: `numbers` are whose keys salt its fields, in their order; `record` is what it was composed of, opened, where
+/// values are wanted too. Erased subjects are left out, and so are values in which somebody is erased.
 ///
 /// # Errors
 /// A key cannot be unsealed.
@@ -74,7 +75,11 @@ pub fn openings(
         }
     }
     let mut values: BTreeMap<String, Value> = match record {
-        Some((kind, body)) => split(kind, body).1.into_iter().map(|p| (p.field, p.value)).collect(),
+        Some((kind, body)) => {
+            let is_whole = |value: &Value| !may_be_sealed(value.to_string().as_bytes());
+            let values = split(kind, body).1.into_iter().filter(|private| is_whole(&private.value));
+            values.map(|private| (private.field, private.value)).collect()
+        }
         None => BTreeMap::new(),
     };
     let mut found = Vec::new();

@@ -30,8 +30,23 @@ impl Subject {
         Some(Self { kind, name: name.to_owned() })
     }
 
-    fn site() -> Self {
+    /// What is nobody's in particular.
+    pub fn site() -> Self {
         Self { kind: "site", name: String::new() }
+    }
+
+    /// Of a kind, named by a value: its text, or its JSON where it is none.
+    pub fn named(kind: &'static str, value: &Value) -> Self {
+        Self { kind, name: value.as_str().map_or_else(|| value.to_string(), str::to_owned) }
+    }
+
+    /// The kind of whom a personal field is about (L-3); none where a member of this name is none. Labels are marked by themselves.
+    pub fn kind_of_field(name: &str) -> Option<&'static str> {
+        match name {
+            "user" | "operator" | "approver" => Some("person"),
+            "container" => Some("container"),
+            _ => None,
+        }
     }
 }
 
@@ -146,17 +161,14 @@ impl Names {
         if value.is_null() {
             return None;
         }
-        let named =
-            |kind| Subject { kind, name: value.as_str().map_or_else(|| value.to_string(), str::to_owned) };
         let of_tenant = || tenant.map_or_else(Subject::site, Subject::tenant);
         match name {
-            "tenant" => Some(named("tenant")),
-            "customer" => Some(named("customer")),
-            "user" | "operator" | "approver" | "principal" => Some(named("person")),
-            "container" => Some(named("container")),
+            "tenant" => Some(Subject::named("tenant", value)),
+            "customer" => Some(Subject::named("customer", value)),
+            "principal" => Some(Subject::named("person", value)),
             "project" | "labels" | "document" | "object" => Some(of_tenant()),
             "reason" if self.is_reason_private => Some(Subject::site()),
-            _ => None,
+            _ => Subject::kind_of_field(name).map(|kind| Subject::named(kind, value)),
         }
     }
 }

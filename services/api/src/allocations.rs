@@ -8,10 +8,13 @@ use crate::state::State;
 use actix_web::web::{Data, Path, Query};
 use actix_web::{HttpResponse, Responder};
 use gpuledger_domain::time::Instant;
+use gpuledger_storage::Tx;
 use gpuledger_storage::pages::{AllocationQuery, allocation, allocations};
 use gpuledger_storage::spans::AllocationRow;
+use gpuledger_trail::sealed::open_labels;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
 
 /// Rows of a page unless asked otherwise.
@@ -78,7 +81,7 @@ pub(crate) struct Allocation {
     /// Slurm job, pod.
     #[schema(value_type = Object)]
     runtime: Value,
-    /// Labels of the grant.
+    /// Labels of the grant. Of one that names a person the value is `sealed` to who may not have the key, and `erased` once that is destroyed.
     #[schema(value_type = Object)]
     labels: Value,
     /// Who granted it.
@@ -152,6 +155,7 @@ pub(crate) async fn list(
     };
     let mut tx = state.db.snapshot_of(reads.scope()).await?;
     let mut rows = allocations(&mut tx, &query).await?;
+    open(&mut tx, &state, &mut rows).await?;
     tx.commit().await?;
     let more = rows.len() > limit;
     rows.truncate(limit);
@@ -159,6 +163,17 @@ pub(crate) async fn list(
         rows.last().filter(|_| more).and_then(|row| binding.write(&(row.start_us, &row.allocation)));
     Ok(HttpResponse::Ok()
         .json(AllocationList { allocations: rows.iter().map(Into::into).collect(), next_cursor }))
+}
+
+/// Opens labels that are sealed, as far as row security shows their keys: those of persons to who reads all tenants (L-3).
+async fn open(tx: &mut Tx, state: &State, rows: &mut [AllocationRow]) -> Result<(), Problem> {
+    let read = |row: &AllocationRow| serde_json::from_str(&row.labels).unwrap_or_default();
+    let mut labels: Vec<BTreeMap<String, String>> = rows.iter().map(read).collect();
+    open_labels(tx, &state.seal, labels.iter_mut()).await?;
+    for (row, labels) in rows.iter_mut().zip(labels) {
+        row.labels = json!(labels).to_string();
+    }
+    Ok(())
 }
 
 fn bind(params: &AllocationParams, reads: &ReadScope) -> Binding {
@@ -203,10 +218,12 @@ pub(crate) async fn get(
     faults.name("id", Some(id.as_str()));
     faults.done()?;
     let mut tx = state.db.snapshot_of(reads.scope()).await?;
-    let found = allocation(&mut tx, &id, reads.tenant.as_deref()).await?;
+    let mut found: Vec<AllocationRow> =
+        allocation(&mut tx, &id, reads.tenant.as_deref()).await?.into_iter().collect();
+    open(&mut tx, &state, &mut found).await?;
     tx.commit().await?;
-    match found {
-        Some(row) => Ok(HttpResponse::Ok().json(Allocation::from(&row))),
+    match found.first() {
+        Some(row) => Ok(HttpResponse::Ok().json(Allocation::from(row))),
         None => Err(Problem::with(NOT_FOUND, format!("allocation {id}"))),
     }
 }

@@ -6,6 +6,7 @@ use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 use gpuledger_books::BooksError;
 use gpuledger_storage::StorageError;
+use gpuledger_trail::subjects::SubjectsError;
 use serde::Serialize;
 use std::fmt;
 use utoipa::ToSchema;
@@ -205,6 +206,15 @@ impl From<StorageError> for Problem {
                 tracing::error!(%error, "a request failed");
                 Self::new(INTERNAL)
             }
+        }
+    }
+}
+
+impl From<SubjectsError> for Problem {
+    fn from(error: SubjectsError) -> Self {
+        match error {
+            SubjectsError::Storage(error) => error.into(),
+            SubjectsError::Keys(error) => error.into(),
         }
     }
 }

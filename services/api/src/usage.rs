@@ -18,6 +18,7 @@ use gpuledger_domain::usage::{AllocationView, End, UsageSpan};
 use gpuledger_storage::PgConnection;
 use gpuledger_storage::pages::{AllocationQuery, allocations};
 use gpuledger_storage::spans::{AllocationRow, SpanFilter, load_spans};
+use gpuledger_trail::sealed::open_labels;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,7 +147,8 @@ pub(crate) async fn get(
     let after: Option<Vec<Option<String>>> = binding.read(params.cursor.as_deref())?;
 
     let mut tx = state.db.snapshot_of(reads.scope()).await?;
-    let found = load(&mut tx, &params, &reads, &asked).await?;
+    let mut found = load(&mut tx, &params, &reads, &asked).await?;
+    open_labels(&mut tx, &state.seal, found.labelled.iter_mut().map(|view| &mut view.labels)).await?;
     let Asked { window, keys, weight, limit } = asked;
     let as_of = found.as_of;
     let (keys, mut report) = web::block(move || {

@@ -1,8 +1,7 @@
 //! Erasure (L-3): a subject's key is destroyed, and the record of it becomes a leaf. Every proof stays valid; what nobody can do any more is open the subject's
-//! commitments.
+//! commitments, and what is sealed under its key in facts, parked events and pending records.
 
 use crate::error::AuditError;
-use crate::sequencer::Subjects;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::Db;
 use gpuledger_storage::audit::{PendingRecord, append};
@@ -10,6 +9,8 @@ use gpuledger_storage::{audit_log, subject_keys};
 use gpuledger_trail::keys::Seal;
 use gpuledger_trail::leaf::Leaf;
 use gpuledger_trail::private::Subject;
+use gpuledger_trail::sealed;
+use gpuledger_trail::subjects::Subjects;
 use gpuledger_wire::canonical_json;
 use serde_json::json;
 
@@ -35,7 +36,7 @@ pub struct Erasure<'a> {
 /// Destroys a subject's key; its number, by which the leaf of the erasure names it.
 ///
 /// # Errors
-/// Nobody said how long records are kept, a record of the subject is younger than that, there is no such subject, or the database.
+/// Nobody said how long records are kept, a record of the subject is younger than that or has no leaf yet, there is no such subject, or the database.
 pub async fn erase(db: &Db, seal: Seal, erasure: &Erasure<'_>) -> Result<i64, AuditError> {
     let refused = |why: String| Err(AuditError::NotErased(why));
     let Some(days) = erasure.retention_days else {
@@ -47,11 +48,17 @@ pub async fn erase(db: &Db, seal: Seal, erasure: &Erasure<'_>) -> Result<i64, Au
     let mut tx = db.begin().await?;
     // No sequencer composes a leaf with this key meanwhile, or afterwards from memory.
     audit_log::lock(&mut tx).await?;
+    // Nor does anybody seal with it: what was sealed before is visible now, and waits for its leaf.
+    subject_keys::hold_alone(&mut tx).await?;
     let subjects = Subjects::load(&mut tx, seal).await?;
     let digest = subjects.digest(erasure.subject);
     let Some(row) = subject_keys::by_digests(&mut tx, &[digest]).await?.into_iter().next() else {
-        return refused("no leaf names this subject, or it was erased before".to_owned());
+        return refused("nothing names this subject, or it was erased before".to_owned());
     };
+    if audit_log::is_waiting(&mut tx, &sealed::mark(row.no)).await? {
+        // Its leaf commits to what it says, which nobody could read any more.
+        return refused("a record of it has no leaf yet: try again when `serve` has given it one".to_owned());
+    }
     let last = subject_keys::last_leaf_of(&mut tx, row.no).await?;
     let last = last.and_then(|bytes| Leaf::parse(&bytes)?.recorded_at());
     let kept_until = last.map(|at| at.as_micros().saturating_add(i64::from(days).saturating_mul(DAY_US)));

@@ -5,6 +5,7 @@ use gpuledger_tlog::checkpoint::CheckpointError;
 use gpuledger_tlog::note::NoteError;
 use gpuledger_trail::keys::KeyError;
 use gpuledger_trail::stored::StoredError;
+use gpuledger_trail::subjects::SubjectsError;
 use std::path::PathBuf;
 
 /// The log cannot go on.
@@ -62,6 +63,15 @@ pub enum AuditError {
     /// A subject cannot be erased.
     #[error("not erased: {0}")]
     NotErased(String),
+}
+
+impl From<SubjectsError> for AuditError {
+    fn from(error: SubjectsError) -> Self {
+        match error {
+            SubjectsError::Storage(error) => Self::Storage(error),
+            SubjectsError::Keys(error) => Self::Keys(error),
+        }
+    }
 }
 
 /// The signer said no.

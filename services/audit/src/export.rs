@@ -10,6 +10,7 @@ use gpuledger_tlog::tile::{HEIGHT, Tile, WIDTH, entries_path, push_entry};
 use gpuledger_trail::keys::Seal;
 use gpuledger_trail::leaf::Leaf;
 use gpuledger_trail::opening::openings;
+use gpuledger_trail::sealed::{Gone, open};
 use gpuledger_trail::stored::{StoredError, published, tile_bytes};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -137,7 +138,8 @@ impl Openings {
             self.subjects.insert(subject.no, subject);
         }
         let records: Vec<i64> = rows.iter().filter_map(|row| row.pending_seq).collect();
-        let records = audit_log::bodies(tx, &records).await?;
+        let mut records = audit_log::bodies(tx, &records).await?;
+        open(tx, &self.seal, records.values_mut().map(|(_, body)| body).collect(), Gone::Kept).await?;
         for row in rows.iter().filter(|row| !row.subjects.is_empty()) {
             let Some(leaf) = Leaf::parse(&row.leaf) else { continue };
             let record = row.pending_seq.and_then(|seq| records.get(&seq));

@@ -3,7 +3,6 @@
 //! go together. While one batch is written the next one is composed.
 
 mod batch;
-mod subjects;
 
 use crate::edge::Edge;
 use crate::error::AuditError;
@@ -13,7 +12,7 @@ use gpuledger_domain::time::Instant;
 use gpuledger_storage::{Db, audit_log, subject_keys};
 use gpuledger_tlog::hash::Hash;
 use gpuledger_trail::keys::Seal;
-pub(crate) use subjects::Subjects;
+use gpuledger_trail::subjects::Subjects;
 
 /// A round ends after so many leaves, though more wait: a heartbeat may be due.
 pub const ROUND_LEAVES_MAX: u64 = 100_000;
@@ -55,14 +54,14 @@ impl Sequencer {
     /// The database or a key; what was appended before stays.
     pub async fn drain(&mut self, now: Instant) -> Result<Round, AuditError> {
         let Some(Warm { mut edge, composer }) = self.warmed().await? else { return Ok(Round::NotOurs) };
-        let (mut composer, mut batch) = composed(&self.db, composer, 0, now).await?;
+        let (mut composer, mut batch) = composed(&self.db, &self.seal, composer, 0, now).await?;
         let mut appended = 0;
         while let Some(last) = batch.taken.last().copied() {
             appended += u64::try_from(batch.leaves.len()).unwrap_or(0);
-            let db = &self.db;
+            let (db, seal) = (&self.db, &self.seal);
             let next = async {
                 if appended < ROUND_LEAVES_MAX {
-                    composed(db, composer, last, now).await
+                    composed(db, seal, composer, last, now).await
                 } else {
                     Ok((composer, Batch::default()))
                 }

@@ -208,7 +208,7 @@ pub(crate) enum Audit {
         #[arg(long)]
         openings: bool,
     },
-    /// Destroy the key of a person or tenant, so that nobody can open what leaves commit to about them
+    /// Destroy the key of a person or tenant, so that nobody can open what leaves commit to and what is stored sealed about them
     Erase {
         /// KIND:NAME, such as `person:alice`
         #[arg(long)]

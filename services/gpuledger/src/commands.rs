@@ -22,6 +22,8 @@ use crate::outcome::Outcome;
 use crate::settings::Settings;
 use anyhow::Result;
 use gpuledger_storage::{Db, Role, connect};
+use gpuledger_trail::personal::Marked;
+use gpuledger_trail::sealed::{Terms, configure};
 
 /// Runs one command.
 pub(crate) async fn run(cli: Cli) -> Result<Outcome> {
@@ -62,7 +64,11 @@ pub(crate) async fn run(cli: Cli) -> Result<Outcome> {
     }
 }
 
-/// The database in the ledger's role.
+/// The database in the ledger's role, with what personal fields are sealed by.
 async fn writer(settings: &Settings) -> Result<Db> {
-    Ok(connect(settings.database_url()?, Role::Writer).await?)
+    let marked = Marked::Names(settings.personal_labels.iter().cloned().collect());
+    let terms = Terms { seal: audit::keys::seal(settings)?, marked };
+    let db = connect(settings.database_url()?, Role::Writer).await?;
+    configure(&db, terms);
+    Ok(db)
 }

@@ -60,8 +60,10 @@ pub(crate) struct Settings {
     pub(crate) audit_signer_socket: Option<PathBuf>,
     /// The log's public key, where the private one is not at hand.
     pub(crate) audit_log_key: Option<String>,
-    /// The key that keys of persons and tenants are sealed under, outside the database.
+    /// The key that keys of persons and tenants are sealed under, outside the database. All that reads or writes what is personal needs it.
     pub(crate) audit_kek_file: Option<PathBuf>,
+    /// Labels that name a person, besides `user`, `operator`, `approver` and `container`: their values are sealed before they are stored.
+    pub(crate) personal_labels: Vec<String>,
     /// Who cosigns published heads.
     pub(crate) audit_witnesses: Vec<WitnessSettings>,
     /// How long the law wants records kept; nothing is erased before that, and nothing at all where nobody says.
@@ -103,6 +105,7 @@ impl Default for Settings {
             audit_signer_socket: None,
             audit_log_key: None,
             audit_kek_file: None,
+            personal_labels: Vec::new(),
             audit_witnesses: Vec::new(),
             audit_retention_days: None,
             findings_minutes: 5,

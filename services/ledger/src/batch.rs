@@ -4,17 +4,16 @@ use crate::decide::{Decision, conflict, decide, refused, too_late};
 use crate::error::LedgerError;
 use crate::incoming::{Arrivals, Incoming};
 use crate::settle::Settlement;
-use crate::{RULE_SET, horizon, parking, residue, telemetry, unsettled};
+use crate::{horizon, parking, residue, sealing, telemetry, unsettled};
 use gpuledger_books::closed::Closed;
-use gpuledger_books::facts::indexed;
 use gpuledger_books::scope::News;
 use gpuledger_domain::fact::{Fact, Settings};
 use gpuledger_domain::time::Instant;
-use gpuledger_storage::facts::{Inserted, NewFact, insert_facts};
+use gpuledger_storage::facts::{Inserted, insert_facts};
 use gpuledger_storage::locks::{all_keys, give_back, hold, key_of};
 use gpuledger_storage::{Tx, closes, trial};
 use gpuledger_wire::arrived::Arrived;
-use gpuledger_wire::{Event, EventData, Stored};
+use gpuledger_wire::{Event, EventData};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -196,23 +195,24 @@ async fn take_in(
             Decision::Park(parking) => parked.push((one, parking)),
         }
     }
-    let said: Vec<Fact> = admitted.iter().map(|(_, event)| event.to_fact()).collect();
-    let facts: Vec<NewFact> =
-        admitted.iter().zip(&said).map(|((_, event), fact)| new_fact(event, fact, now)).collect();
-    let became = insert_facts(tx, &facts).await?;
+    let keeping = sealing::keep(tx, admitted, now).await?;
+    parked.extend(keeping.parked);
+    let became = insert_facts(tx, &keeping.facts).await?;
     let mut accepted = BTreeMap::new();
-    for (((one, event), said), (fact, became)) in admitted.iter().zip(said).zip(facts.iter().zip(became)) {
+    for (one, became) in keeping.kept.into_iter().zip(became) {
         match became {
             Inserted::New { seq } => {
                 applied.tally.accepted += 1;
-                applied.newest = applied.newest.max(Some(event.time));
-                if let EventData::SignalAcknowledged(said) = &event.data {
-                    residue::answer(tx, said, event.time).await?;
+                applied.newest = applied.newest.max(Some(one.event.time));
+                if let EventData::SignalAcknowledged(said) = &one.event.data {
+                    residue::answer(tx, said, one.event.time).await?;
                 }
-                accepted.insert(seq, said);
+                accepted.insert(seq, one.said);
             }
-            Inserted::Exists { digest, .. } if digest == fact.digest => applied.tally.repeated += 1,
-            Inserted::Exists { .. } => parked.push((one, conflict(event))),
+            Inserted::Exists { digest, .. } if one.is_repeated(tx, &digest).await? => {
+                applied.tally.repeated += 1;
+            }
+            Inserted::Exists { .. } => parked.push((one.incoming, conflict(one.event))),
         }
     }
     let in_time = if late.is_empty() {
@@ -222,22 +222,6 @@ async fn take_in(
     };
     applied.tally.parked += parking::park(tx, &parked, now).await?;
     Ok((applied, accepted, [in_time, Arc::new(windows)]))
-}
-
-fn new_fact(event: &Event, fact: &Fact, now: Instant) -> NewFact {
-    let Stored { bytes, digest } = event.stored();
-    NewFact {
-        source: event.source.clone(),
-        id: event.id.clone(),
-        kind: event.type_name().to_owned(),
-        at_us: event.time.as_micros(),
-        received_at_us: now.as_micros(),
-        rule_set: RULE_SET.to_owned(),
-        digest,
-        body: bytes,
-        subjects: event.subjects(),
-        indexed: indexed(fact),
-    }
 }
 
 fn keys_of_batch(arrivals: &Arrivals) -> BTreeSet<i32> {

@@ -136,6 +136,7 @@ fn is_passing(error: &LedgerError) -> bool {
         | LedgerError::Messaging(_)
         | LedgerError::Archive(_)
         | LedgerError::Block(_)
+        | LedgerError::Keys(_)
         | LedgerError::ClockWentBack { .. } => false,
     }
 }

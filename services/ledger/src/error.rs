@@ -4,6 +4,8 @@ use crate::archive::ArchivingError;
 use gpuledger_books::BooksError;
 use gpuledger_storage::StorageError;
 use gpuledger_storage::retry::Retryable;
+use gpuledger_trail::keys::KeyError;
+use gpuledger_trail::subjects::SubjectsError;
 
 /// The ledger cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +30,9 @@ pub enum LedgerError {
     /// Staged telemetry cannot be written, or read back: the database was changed by hand, or by a newer version.
     #[error("staged telemetry: {0}")]
     Block(String),
+    /// Keys of subjects cannot be had: nothing personal is stored without them.
+    #[error("{0}")]
+    Keys(#[from] KeyError),
     /// The broker said no.
     #[error("{0}")]
     Messaging(#[from] gpuledger_messaging::MessagingError),
@@ -43,6 +48,15 @@ pub enum LedgerError {
     },
 }
 
+impl From<SubjectsError> for LedgerError {
+    fn from(error: SubjectsError) -> Self {
+        match error {
+            SubjectsError::Storage(error) => Self::Storage(error),
+            SubjectsError::Keys(error) => Self::Keys(error),
+        }
+    }
+}
+
 impl LedgerError {
     /// Whether what was to be written is at fault, and not the server.
     pub fn is_about_data(&self) -> bool {
@@ -51,6 +65,7 @@ impl LedgerError {
             Self::Archive(_)
             | Self::Block(_)
             | Self::Books(_)
+            | Self::Keys(_)
             | Self::Input { .. }
             | Self::Messaging(_)
             | Self::ClockWentBack { .. } => false,
@@ -65,6 +80,7 @@ impl Retryable for LedgerError {
             Self::Archive(_)
             | Self::Block(_)
             | Self::Books(_)
+            | Self::Keys(_)
             | Self::Input { .. }
             | Self::Messaging(_)
             | Self::ClockWentBack { .. } => false,

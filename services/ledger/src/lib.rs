@@ -25,6 +25,7 @@ mod post;
 mod progress;
 pub mod replay;
 mod residue;
+mod sealing;
 pub mod serve;
 mod settle;
 mod telemetry;

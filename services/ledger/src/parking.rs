@@ -21,6 +21,8 @@ use crate::incoming::Incoming;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::parked::{self, Choice, NewParked, ParkedRow};
 use gpuledger_storage::{Db, Tx};
+use gpuledger_trail::sealed::{Record, seal};
+use sha2::{Digest, Sha256};
 
 /// Parks events; returns how many were not parked before.
 pub(crate) async fn park(
@@ -28,9 +30,20 @@ pub(crate) async fn park(
     events: &[(&Incoming, Parking)],
     now: Instant,
 ) -> Result<u64, LedgerError> {
-    let rows: Vec<NewParked> = events.iter().map(|(incoming, parking)| row(incoming, parking, now)).collect();
-    let new = parked::insert(tx, &rows).await?;
-    Ok(new)
+    let mut rows: Vec<NewParked> =
+        events.iter().map(|(incoming, parking)| row(incoming, parking, now)).collect();
+    let as_it_came = |row: &mut NewParked| {
+        let bytes = std::mem::take(&mut row.body);
+        let digest = Sha256::digest(&bytes).into();
+        Record::new(bytes, digest)
+    };
+    let mut records: Vec<Record> = rows.iter_mut().map(as_it_came).collect();
+    seal(tx, &mut records.iter_mut().collect::<Vec<_>>(), now).await?;
+    for (row, record) in rows.iter_mut().zip(records) {
+        row.digest = record.is_sealed.then_some(record.digest);
+        row.body = record.bytes;
+    }
+    Ok(parked::insert(tx, &rows).await?)
 }
 
 fn row(incoming: &Incoming, parking: &Parking, now: Instant) -> NewParked {
@@ -51,6 +64,7 @@ fn row(incoming: &Incoming, parking: &Parking, now: Instant) -> NewParked {
         received_at_us: now.as_micros(),
         origin: incoming.origin.clone(),
         body: incoming.kept(),
+        digest: None,
         retry_of: incoming.retry_of,
     }
 }
@@ -62,7 +76,7 @@ pub(crate) async fn retry_due(db: &Db, now: Instant) -> Result<Tally, LedgerErro
     let due: Vec<ParkedRow> =
         parked::open(&mut tx, &waiting).await?.into_iter().filter(|row| is_due(row, now)).collect();
     let decider = Decider { principal: "ledger", reason: "its time has come", now };
-    let tally = decisions::take_again(&mut tx, &due, &decider).await?;
+    let (_, tally) = decisions::take_again(&mut tx, due, &decider).await?;
     tx.commit().await?;
     Ok(tally)
 }

@@ -30,7 +30,7 @@ const TABLES: [&str; 20] = [
 ];
 
 pub(crate) struct Database {
-    url: String,
+    pub(crate) url: String,
     login: PgConnection,
     pub(crate) writer: Db,
 }
@@ -71,6 +71,23 @@ impl Database {
             "UPDATE ledger_state SET horizon_us = NULL, clock_us = NULL, rule_set = NULL, derived = 0;";
         self.login.execute(sqlx::AssertSqlSafe(statements)).await?;
         Ok(())
+    }
+
+    /// All that stands in all tables, as text; bytes in hexadecimal digits.
+    pub(crate) async fn dump(&mut self) -> Result<String> {
+        let tables: Vec<String> = sqlx::query_scalar(
+            "SELECT oid::REGCLASS::TEXT FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::REGNAMESPACE",
+        )
+        .fetch_all(&mut self.login)
+        .await?;
+        let mut all = String::new();
+        for table in tables {
+            let rows = format!("SELECT COALESCE(string_agg(t::TEXT, E'\\n'), '') FROM {table} AS t");
+            let rows: String =
+                sqlx::query_scalar(sqlx::AssertSqlSafe(rows)).fetch_one(&mut self.login).await?;
+            all.push_str(&rows);
+        }
+        Ok(all)
     }
 
     pub(crate) async fn drop(self) -> Result<()> {

@@ -64,6 +64,7 @@ async fn filled() -> Result<Database> {
         received_at_us: 0,
         origin: "f:1".to_owned(),
         body: b"{".to_vec(),
+        digest: None,
         retry_of: None,
     };
     parked::insert(&mut tx, &[event]).await?;

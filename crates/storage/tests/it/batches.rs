@@ -73,6 +73,7 @@ async fn a_bad_event_is_parked_once_and_decided_once() -> Result<()> {
         received_at_us: 1,
         origin: origin.to_owned(),
         body: body.as_bytes().to_vec(),
+        digest: None,
         retry_of: None,
     };
     let long = "x".repeat(100_000);

@@ -1,13 +1,15 @@
 //! From records to leaves. What the database must be asked is asked once a batch; the rest is computed beside the event loop.
 
-use super::Subjects;
 use crate::error::AuditError;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::audit_log::{self, Ends as StoredEnds, NewLeaf, Waiting};
 use gpuledger_storage::{Db, Tx};
+use gpuledger_trail::keys::Seal;
 use gpuledger_trail::leaf::{Draft, HEARTBEAT, encode};
 use gpuledger_trail::links::{Ends, Places, allocation, gpus, link, places};
 use gpuledger_trail::private::{Private, Subject, split};
+use gpuledger_trail::sealed::{Gone, Opener, numbers};
+use gpuledger_trail::subjects::Subjects;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,19 +53,24 @@ struct Read {
     allocation: Option<String>,
     /// Tenants that it concerns without naming them: whose allocation it is.
     concerned: BTreeSet<Subject>,
+    /// Whose keys seal something in it: its leaf is found by them, too, where they stand within another's commitment.
+    sealed: BTreeSet<i64>,
 }
 
-fn read(waiting: Waiting) -> Read {
-    let (content, private) = split(&waiting.kind, &waiting.body);
+fn read(waiting: Waiting, opener: &Opener) -> Read {
+    // What is committed to is what was said. Nobody's key is destroyed while a record of it waits here (`erase`).
+    let (content, private) = split(&waiting.kind, &opener.opened(&waiting.body, Gone::Kept));
+    let sealed = numbers(&waiting.body);
     // Names of GPUs and allocations are public, so the content has them.
     let (places, allocation) = (places(&content), allocation(&waiting.kind, &content));
-    Read { waiting, content, private, places, allocation, concerned: BTreeSet::new() }
+    Read { waiting, content, private, places, allocation, concerned: BTreeSet::new(), sealed }
 }
 
 /// Composes the leaves of what waits beyond `after`; an empty batch where nothing does. Subjects that are met for the first time have their keys afterwards, whether
 /// the leaves are written or not.
 pub(super) async fn composed(
     db: &Db,
+    seal: &Seal,
     mut composer: Composer,
     after: i64,
     now: Instant,
@@ -73,7 +80,14 @@ pub(super) async fn composed(
     if waiting.is_empty() {
         return Ok((composer, Batch::default()));
     }
-    let mut records: Vec<Read> = beside(move || waiting.into_iter().map(read).collect()).await?;
+    let (waiting, sealers) = beside(move || {
+        let sealers: BTreeSet<i64> = waiting.iter().flat_map(|record| numbers(&record.body)).collect();
+        (waiting, sealers)
+    })
+    .await?;
+    let opener = Opener::of(&mut tx, seal, &sealers).await?;
+    let mut records: Vec<Read> =
+        beside(move || waiting.into_iter().map(|record| read(record, &opener)).collect()).await?;
     place_by_allocation(&mut tx, &mut records).await?;
     load_chains(&mut tx, &mut composer, &records).await?;
     let named =
@@ -128,11 +142,15 @@ fn leaf(composer: &mut Composer, record: Read, now: Instant) -> NewLeaf {
     let (bytes, kept) = encode(draft, &private);
     let concerned =
         record.concerned.iter().filter_map(|subject| composer.subjects.get(subject)).map(|(no, _)| no);
+    let mut subjects: Vec<i64> =
+        kept.iter().filter_map(|place| numbers.get(*place)).copied().chain(concerned).collect();
+    let further: Vec<i64> = record.sealed.into_iter().filter(|number| !subjects.contains(number)).collect();
+    subjects.extend(further);
     NewLeaf {
         index: signed,
         pending_seq: Some(record.waiting.seq),
         fact_seq: record.waiting.fact_seq,
-        subjects: kept.iter().filter_map(|place| numbers.get(*place)).copied().chain(concerned).collect(),
+        subjects,
         leaf: bytes,
     }
 }

@@ -23,6 +23,7 @@ use gpuledger_tlog::note::Verifier;
 use gpuledger_trail::leaf::Leaf;
 use gpuledger_trail::opening::{Opening, extra, openings};
 use gpuledger_trail::private::Subject;
+use gpuledger_trail::sealed::{Gone, open};
 use gpuledger_trail::stored::{StoredError, proof, published};
 use std::ops::Range;
 use std::path::Path;
@@ -101,12 +102,14 @@ async fn openings_of(
 ) -> Result<Vec<Opening>> {
     let Some(leaf) = Leaf::parse(&row.leaf) else { return Ok(Vec::new()) };
     let subjects = subject_keys::by_numbers(tx, &row.subjects).await?;
-    let records = match row.pending_seq {
+    let mut records = match row.pending_seq {
         Some(seq) => audit_log::bodies(tx, &[seq]).await?,
         None => Default::default(),
     };
+    let seal = keys::seal(settings)?;
+    open(tx, &seal, records.values_mut().map(|(_, body)| body).collect(), Gone::Kept).await?;
     let record = records.values().next().map(|(kind, body)| (kind.as_str(), body.as_slice()));
-    Ok(openings(&leaf, &row.subjects, &subjects, &keys::seal(settings)?, record)?)
+    Ok(openings(&leaf, &row.subjects, &subjects, &seal, record)?)
 }
 
 async fn write_folder(
@@ -152,7 +155,7 @@ async fn erase_subject(settings: &Settings, subject: &str, basis: &str) -> Resul
     match erase(&writer(settings).await?, keys::seal(settings)?, &erasure).await {
         Ok(number) => {
             say(&format!(
-                "the key of subject {number} is destroyed: its commitments stay, and nobody can open them"
+                "the key of subject {number} is destroyed: its commitments and sealed values stay, and nobody can open them"
             ));
             Ok(Outcome::Done)
         }

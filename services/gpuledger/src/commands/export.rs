@@ -1,4 +1,4 @@
-//! Events out: accepted facts, and telemetry from blocks and archive. A window stands in one of these two: a block that is archived is not looked at.
+//! Events out: accepted facts, sealed values opened or said to be erased, and telemetry from blocks and archive. A window stands in one of these two: a block that is archived is not looked at.
 
 use super::writer;
 use crate::outcome::Outcome;
@@ -11,6 +11,7 @@ use gpuledger_domain::time::Instant;
 use gpuledger_ledger::archive::staged;
 use gpuledger_storage::{Tx, archive, blocks, facts};
 use gpuledger_telemetry::terminal::say;
+use gpuledger_trail::sealed::{Gone, open, terms};
 use gpuledger_wire::block::{Opener, Staged};
 use gpuledger_wire::{Event, EventData};
 
@@ -52,9 +53,11 @@ pub(crate) async fn events(
 async fn print_facts(tx: &mut Tx, wanted: &Wanted) -> Result<()> {
     let mut after = 0;
     loop {
-        let page = facts::load_page(tx, after, PAGE).await?;
+        let mut page = facts::load_page(tx, after, PAGE).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = last.seq;
+        let terms = terms(tx);
+        open(tx, &terms.seal, page.iter_mut().map(|stored| &mut stored.body).collect(), Gone::Said).await?;
         for stored in &page {
             if wanted.has(event_of(stored)?.time) {
                 say(&String::from_utf8_lossy(&stored.body));

@@ -23,6 +23,7 @@ use gpuledger_ledger::verify::{verify as verify_ledger, verify_part};
 use gpuledger_storage::spans::SpanFilter;
 use gpuledger_storage::{Tx, state};
 use gpuledger_telemetry::terminal::{say, say_err};
+use gpuledger_trail::sealed::{open_labels, terms};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -52,11 +53,16 @@ pub(crate) async fn usage(settings: &Settings, args: UsageArgs) -> Result<Outcom
     let as_of = args.as_of.or(horizon).unwrap_or(Instant::from_micros(0));
     let labelled = keys.iter().any(|key| matches!(key, GroupKey::Label(_)));
     let settled = settled(&mut tx).await? == Some(as_of);
-    let (spans, views, zones) = if settled {
+    let (spans, mut views, zones) = if settled {
         at_the_horizon(&mut tx, &args, labelled).await?
     } else {
         from_facts(&mut tx, &args, as_of).await?
     };
+    if labelled {
+        // Before rows are made by them: values that are sealed differently may say the same.
+        let terms = terms(&tx);
+        open_labels(&mut tx, &terms.seal, views.iter_mut().map(|view| &mut view.labels)).await?;
+    }
     let allocations = views.iter().map(|view| (view.allocation.as_str(), view)).collect();
     let context = ReportContext { zones, allocations, weight };
     let mut report = Report::new(spans, window, &keys, &context);

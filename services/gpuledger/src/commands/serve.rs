@@ -21,6 +21,7 @@ use gpuledger_telemetry::logs::{LogFormat, init};
 use gpuledger_telemetry::metrics::Metrics;
 use gpuledger_telemetry::shutdown::Shutdown;
 use gpuledger_telemetry::terminal::say;
+use gpuledger_trail::sealed::must_seal;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,6 +81,8 @@ async fn start_ledger(
     metrics: &Metrics,
 ) -> Result<()> {
     let db = writer(settings).await?;
+    // Before anything is taken in: an event that names a person would stop it later.
+    must_seal(&mut db.begin().await?).await?;
     let kafka = match settings.kafka() {
         None => None,
         Some(kafka) => {

@@ -6,6 +6,7 @@ use crate::error::LedgerError;
 use crate::incoming::Incoming;
 use gpuledger_storage::Db;
 use gpuledger_storage::parked::{self, Choice, Decision, ParkedRow};
+use gpuledger_trail::sealed::{Record, seal};
 use gpuledger_wire::{Event, EventError, decode_structured};
 
 /// Why a correction was not taken.
@@ -42,7 +43,9 @@ pub async fn correct(
     let rows = parked::open(&mut tx, &choice).await.map_err(LedgerError::from)?;
     let row = rows.first().ok_or(CorrectionError::NotOpen(number))?;
     check(row, &event).map_err(CorrectionError::Identity)?;
-    record(&mut tx, &rows, Decision::Corrected, decider, Some(&with)).await?;
+    let mut sealed = Record::new(with.clone(), [0; 32]);
+    seal(&mut tx, &mut [&mut sealed], decider.now).await.map_err(LedgerError::from)?;
+    record(&mut tx, &rows, Decision::Corrected, decider, Some(&sealed.bytes)).await?;
     let incoming =
         Incoming { retry_of: Some(number), ..Incoming::trusted(with, format!("correction of {number}")) };
     let tally = apply(&mut tx, &[incoming], decider.now).await?.tally;

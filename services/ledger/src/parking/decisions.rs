@@ -7,6 +7,7 @@ use gpuledger_domain::time::Instant;
 use gpuledger_storage::audit::{PendingRecord, append};
 use gpuledger_storage::parked::{self, Choice, Decision, ParkedRow};
 use gpuledger_storage::{Db, Tx, retry as repeat};
+use gpuledger_trail::sealed::{Gone, is_sealed, open, terms};
 use gpuledger_wire::canonical_json;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -25,8 +26,8 @@ pub struct Decider<'a> {
     pub now: Instant,
 }
 
-/// Takes parked events in again. Each retry is a recorded decision; what is still wrong is parked anew. Returns how many were taken in again,
-/// and what became of them.
+/// Takes parked events in again. Each retry is a recorded decision; what is still wrong is parked anew. One in which somebody was erased says no more what it said: it stays
+/// open, to be corrected or discarded. Returns how many were taken in again, and what became of them.
 ///
 /// # Errors
 /// The database; a decision that somebody else took at the same moment.
@@ -36,9 +37,9 @@ pub async fn retry(db: &Db, choice: &Choice, decider: &Decider<'_>) -> Result<(u
         let (count, tally) = repeat::retry(async || {
             let mut tx = db.begin().await?;
             let rows = parked::open_among(&mut tx, numbers).await?;
-            let tally = take_again(&mut tx, &rows, decider).await?;
+            let taken = take_again(&mut tx, rows, decider).await?;
             tx.commit().await?;
-            Ok::<_, LedgerError>((rows.len(), tally))
+            Ok::<_, LedgerError>(taken)
         })
         .await?;
         retried += count;
@@ -67,25 +68,33 @@ async fn numbers(db: &Db, choice: &Choice) -> Result<Vec<i64>, LedgerError> {
     Ok(parked::numbers(&mut *db.snapshot().await?, choice).await?)
 }
 
-/// Offers rows again, in the caller's transaction.
+/// Offers rows again, in the caller's transaction; how many.
 pub(super) async fn take_again(
     tx: &mut Tx,
-    rows: &[ParkedRow],
+    rows: Vec<ParkedRow>,
     decider: &Decider<'_>,
-) -> Result<Tally, LedgerError> {
-    if rows.is_empty() {
-        return Ok(Tally::default());
+) -> Result<(usize, Tally), LedgerError> {
+    let mut opened: Vec<Vec<u8>> = rows.iter().map(|row| row.body.clone()).collect();
+    let terms = terms(tx);
+    open(tx, &terms.seal, opened.iter_mut().collect(), Gone::Kept).await?;
+    let (mut whole, mut incoming) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+    for (row, raw) in rows.into_iter().zip(opened) {
+        if is_sealed(&raw) {
+            tracing::warn!(number = row.seq, "somebody in a parked event was erased: it is not retried");
+            continue;
+        }
+        let again = Incoming::trusted(raw, row.origin.clone());
+        incoming.push(Incoming { retry_of: Some(row.seq), ..again });
+        whole.push(row);
     }
-    record(tx, rows, Decision::Retried, decider, None).await?;
-    let again = |row: &ParkedRow| Incoming {
-        retry_of: Some(row.seq),
-        ..Incoming::trusted(row.body.clone(), row.origin.clone())
-    };
-    let incoming: Vec<Incoming> = rows.iter().map(again).collect();
-    Ok(apply(tx, &incoming, decider.now).await?.tally)
+    if whole.is_empty() {
+        return Ok((0, Tally::default()));
+    }
+    record(tx, &whole, Decision::Retried, decider, None).await?;
+    Ok((whole.len(), apply(tx, &incoming, decider.now).await?.tally))
 }
 
-/// Records one decision about each row, and its audit record. `with` is the event that is taken in instead.
+/// Records one decision about each row, and its audit record. `with` is the event that is taken in instead, personal fields sealed.
 pub(super) async fn record(
     tx: &mut Tx,
     rows: &[ParkedRow],
@@ -108,7 +117,7 @@ pub(super) async fn record(
     Ok(())
 }
 
-/// Canonical bytes. The event itself is named by its digest: it may be anything, personal fields included.
+/// Canonical bytes. The event itself is named by the digest of what is stored: it may be anything, and names of persons could be tried on a digest of what came.
 fn audit_body(row: &ParkedRow, decision: Decision, decider: &Decider<'_>, with: Option<&[u8]>) -> Vec<u8> {
     canonical_json(&json!({
         "number": row.seq.to_string(),

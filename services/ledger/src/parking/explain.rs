@@ -5,6 +5,7 @@ use super::remedy::remedies;
 use crate::error::LedgerError;
 use gpuledger_storage::Db;
 use gpuledger_storage::parked::{self, DecisionRow, ParkedRow, Standing};
+use gpuledger_trail::sealed::{Gone, keyed, open, terms};
 use gpuledger_wire::{Event, decode_structured};
 use serde_json::Value;
 
@@ -27,27 +28,36 @@ pub struct Explanation {
     pub remedies: Vec<String>,
 }
 
-/// Explains the parked event with this number; none: there is none.
+/// Explains the parked event with this number, sealed values opened or [`gpuledger_trail::sealed::ERASED`]; none: there is none.
 ///
 /// # Errors
 /// The database.
 pub async fn explain(db: &Db, number: i64) -> Result<Option<Explanation>, LedgerError> {
     let mut tx = db.snapshot().await?;
-    let Some(row) = parked::find(&mut tx, number).await? else { return Ok(None) };
-    let stands = match (&row.source, &row.id) {
+    let Some(mut row) = parked::find(&mut tx, number).await? else { return Ok(None) };
+    let mut stands = match (&row.source, &row.id) {
         (Some(source), Some(id)) => parked::standing(&mut tx, source, id).await?,
         _ => None,
     };
     let decision = parked::decision(&mut tx, number).await?;
     let retries = parked::retries(&mut tx, number).await?;
-    Ok(Some(explanation(row, stands, decision, retries)))
+    let bodies = [Some(&mut row.body), stands.as_mut().map(|fact| &mut fact.body)];
+    let terms = terms(&tx);
+    open(&mut tx, &terms.seal, bodies.into_iter().flatten().collect(), Gone::Said).await?;
+    let keyed = match decode_structured(&row.body) {
+        Ok(event) => keyed(&mut tx, &event.content_digest()).await?,
+        Err(_) => None,
+    };
+    Ok(Some(explanation(row, stands, decision, retries, keyed)))
 }
 
+/// `keyed` is the keyed digest of what the parked event says.
 fn explanation(
     row: ParkedRow,
     stands: Option<Standing>,
     decision: Option<DecisionRow>,
     retries: Vec<i64>,
+    keyed: Option<[u8; 32]>,
 ) -> Explanation {
     let read = decode_structured(&row.body).ok();
     let event = match &read {
@@ -57,7 +67,11 @@ fn explanation(
     let standing = stands.as_ref().and_then(|fact| decode_structured(&fact.body).ok());
     let differences =
         read.as_ref().zip(standing.as_ref()).map(|(one, other)| differences(&content(one), &content(other)));
-    let same = read.zip(standing).is_some_and(|(one, other)| one.content_digest() == other.content_digest());
+    // By the digests, as when it came: who is erased in what stands is still the one that it was (I-1).
+    let digests = read.map(|event| [Some(event.content_digest()), keyed]);
+    let same = digests.zip(stands.as_ref()).is_some_and(|(digests, fact)| {
+        digests.into_iter().flatten().any(|digest| digest.as_slice() == fact.digest)
+    });
     let remedies = if decision.is_none() { remedies(&row, same) } else { Vec::new() };
     let stands = stands.and_then(|fact| value_of(&fact.body).map(|value| (fact, value)));
     Explanation { row, event, stands, differences, decision, retries, remedies }

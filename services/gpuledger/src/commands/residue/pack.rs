@@ -11,6 +11,7 @@ use gpuledger_domain::residue::{History, Hold, Verdict, findings};
 use gpuledger_domain::time::{Instant, Window};
 use gpuledger_storage::{audit_log, facts, leaves};
 use gpuledger_telemetry::terminal::say;
+use gpuledger_trail::sealed::{Gone, open, terms};
 use gpuledger_wire::{EventData, canonical_json};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -131,10 +132,14 @@ fn exceptions(look: &Look, window: Window) -> Vec<Value> {
     rows
 }
 
-/// Every scrub that ended in the period as it was said, with its leaf in the log; and how many have one.
+/// Every scrub that ended in the period as it was said, who was erased as such, with its leaf in the log; and how many have one.
 async fn scrubs(look: &mut Look, window: Window) -> Result<(Vec<Value>, usize)> {
     let mut said = Vec::new();
-    for stored in facts::load_all(&mut look.tx).await? {
+    let mut all = facts::load_all(&mut look.tx).await?;
+    let terms = terms(&look.tx);
+    open(&mut look.tx, &terms.seal, all.iter_mut().map(|stored| &mut stored.body).collect(), Gone::Said)
+        .await?;
+    for stored in all {
         let event = event_of(&stored)?;
         if matches!(event.data, EventData::ScrubFinished(_)) && window.contains(event.time) {
             said.push((stored.seq, event));

@@ -24,12 +24,17 @@ fn row(reason: &str, body: Vec<u8>) -> ParkedRow {
 }
 
 fn standing(body: &[u8]) -> Standing {
-    let body = decode_structured(body).unwrap().canonical_bytes();
-    Standing { seq: 3, received_at_us: 0, body }
+    let event = decode_structured(body).unwrap();
+    Standing {
+        seq: 3,
+        received_at_us: 0,
+        body: event.canonical_bytes(),
+        digest: event.content_digest().to_vec(),
+    }
 }
 
 fn explained(reason: &str, body: Vec<u8>, stands: Option<Standing>) -> Explanation {
-    explanation(row(reason, body), stands, None, Vec::new())
+    explanation(row(reason, body), stands, None, Vec::new(), None)
 }
 
 #[test]
@@ -76,7 +81,17 @@ fn what_is_decided_has_no_remedy() {
         decided_at_us: 0,
         principal: "cli".to_owned(),
     };
-    let found = explanation(row("bad_value", b"{}".to_vec()), None, Some(decision), vec![9]);
+    let found = explanation(row("bad_value", b"{}".to_vec()), None, Some(decision), vec![9], None);
     assert!(found.remedies.is_empty());
     assert_eq!(found.retries, [9]);
+}
+
+#[test]
+fn what_stands_is_the_same_by_its_keyed_digest_though_somebody_is_erased_in_it_l_3() {
+    let erased = Standing { digest: vec![7; 32], ..standing(&event("x", "acme")) };
+    let row = row("future", event("x", "beta"));
+    let found = explanation(row.clone(), Some(erased.clone()), None, Vec::new(), Some([7; 32]));
+    assert!(found.remedies[0].contains("nothing is missing"), "{:?}", found.remedies);
+    let found = explanation(row, Some(erased), None, Vec::new(), Some([8; 32]));
+    assert!(found.remedies.len() > 1, "{:?}", found.remedies);
 }

@@ -1,19 +1,29 @@
 //! Keys of subjects in memory, until one is destroyed anywhere.
 
-use crate::error::AuditError;
+use crate::keys::{KeyError, Seal, Secret, SubjectKey, Vault};
+use crate::private::Subject;
 use gpuledger_domain::time::Instant;
-use gpuledger_storage::Tx;
 use gpuledger_storage::subject_keys::{self, NewSubject};
-use gpuledger_trail::keys::{KeyError, Seal, Secret, SubjectKey, Vault};
-use gpuledger_trail::private::Subject;
+use gpuledger_storage::{PgConnection, StorageError};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Why keys cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SubjectsError {
+    /// The database.
+    #[error("{0}")]
+    Storage(#[from] StorageError),
+    /// A key.
+    #[error("{0}")]
+    Keys(#[from] KeyError),
+}
 
 /// Subjects kept at most; then all are let go, which costs one read each.
 const KEPT: usize = 200_000;
 
 /// Keys that were met.
 #[derive(Debug)]
-pub(crate) struct Subjects {
+pub struct Subjects {
     vault: Vault,
     /// How many keys were destroyed when these were read.
     erasures: i64,
@@ -22,7 +32,10 @@ pub(crate) struct Subjects {
 
 impl Subjects {
     /// None met yet. The key of digests is made with the first use of a database.
-    pub(crate) async fn load(tx: &mut Tx, seal: Seal) -> Result<Self, AuditError> {
+    ///
+    /// # Errors
+    /// The database, or its key of digests cannot be unsealed.
+    pub async fn load(tx: &mut PgConnection, seal: Seal) -> Result<Self, SubjectsError> {
         let (stored, erasures) = subject_keys::state(tx).await?;
         let pepper = match stored {
             Some(pepper) => pepper,
@@ -32,7 +45,10 @@ impl Subjects {
     }
 
     /// Lets go of all keys where one was destroyed since.
-    pub(crate) async fn refresh(&mut self, tx: &mut Tx, seal: Seal) -> Result<(), AuditError> {
+    ///
+    /// # Errors
+    /// As [`Subjects::load`].
+    pub async fn refresh(&mut self, tx: &mut PgConnection, seal: Seal) -> Result<(), SubjectsError> {
         let (stored, erasures) = subject_keys::state(tx).await?;
         if erasures != self.erasures || stored.is_none() || self.known.len() > KEPT {
             *self = Self::load(tx, seal).await?;
@@ -41,17 +57,20 @@ impl Subjects {
     }
 
     /// Number and key of a subject.
-    pub(crate) fn get(&self, subject: &Subject) -> Option<(i64, &SubjectKey)> {
+    pub fn get(&self, subject: &Subject) -> Option<(i64, &SubjectKey)> {
         self.known.get(subject).map(|(number, key)| (*number, key))
     }
 
     /// Sees to it that all of them are known; whoever is met for the first time gets a key.
-    pub(crate) async fn have(
+    ///
+    /// # Errors
+    /// The database, or a key that cannot be unsealed.
+    pub async fn have(
         &mut self,
-        tx: &mut Tx,
+        tx: &mut PgConnection,
         wanted: &BTreeSet<Subject>,
         now: Instant,
-    ) -> Result<(), AuditError> {
+    ) -> Result<(), SubjectsError> {
         let unknown: BTreeMap<[u8; 32], &Subject> = wanted
             .iter()
             .filter(|subject| !self.known.contains_key(subject))
@@ -74,9 +93,9 @@ impl Subjects {
     /// Reads those that live; the others are returned.
     async fn read<'s>(
         &mut self,
-        tx: &mut Tx,
+        tx: &mut PgConnection,
         unknown: &BTreeMap<[u8; 32], &'s Subject>,
-    ) -> Result<BTreeMap<[u8; 32], &'s Subject>, AuditError> {
+    ) -> Result<BTreeMap<[u8; 32], &'s Subject>, SubjectsError> {
         let digests: Vec<[u8; 32]> = unknown.keys().copied().collect();
         let mut missing = unknown.clone();
         for row in subject_keys::by_digests(tx, &digests).await? {
@@ -98,12 +117,17 @@ impl Subjects {
     }
 
     /// How many keys were destroyed when these were read.
-    pub(crate) fn erasures(&self) -> i64 {
+    pub fn erasures(&self) -> i64 {
         self.erasures
     }
 
     /// The digest a subject is found by.
-    pub(crate) fn digest(&self, subject: &Subject) -> [u8; 32] {
+    pub fn digest(&self, subject: &Subject) -> [u8; 32] {
         self.vault.digest(subject)
+    }
+
+    /// What makes digests.
+    pub fn vault(&self) -> &Vault {
+        &self.vault
     }
 }

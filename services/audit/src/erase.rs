@@ -3,9 +3,8 @@
 
 use crate::error::AuditError;
 use gpuledger_domain::time::Instant;
-use gpuledger_storage::Db;
 use gpuledger_storage::audit::{PendingRecord, append};
-use gpuledger_storage::{audit_log, subject_keys};
+use gpuledger_storage::{Db, Tx, audit_log, subject_keys};
 use gpuledger_trail::keys::Seal;
 use gpuledger_trail::leaf::Leaf;
 use gpuledger_trail::private::Subject;
@@ -46,26 +45,41 @@ pub async fn erase(db: &Db, seal: Seal, erasure: &Erasure<'_>) -> Result<i64, Au
         return refused("--basis is empty: say under which rule, it is on record".to_owned());
     }
     let mut tx = db.begin().await?;
+    match erase_in(&mut tx, seal, erasure, days).await {
+        Ok(no) => {
+            tx.commit().await?;
+            Ok(no)
+        }
+        Err(error) => {
+            // Not left to whoever uses the connection next: until then the lock would keep the sequencer from the log.
+            tx.rollback().await?;
+            Err(error)
+        }
+    }
+}
+
+async fn erase_in(tx: &mut Tx, seal: Seal, erasure: &Erasure<'_>, days: u32) -> Result<i64, AuditError> {
+    let refused = |why: String| Err(AuditError::NotErased(why));
     // No sequencer composes a leaf with this key meanwhile, or afterwards from memory.
-    audit_log::lock(&mut tx).await?;
+    audit_log::lock(tx).await?;
     // Nor does anybody seal with it: what was sealed before is visible now, and waits for its leaf.
-    subject_keys::hold_alone(&mut tx).await?;
-    let subjects = Subjects::load(&mut tx, seal).await?;
+    subject_keys::hold_alone(tx).await?;
+    let subjects = Subjects::load(tx, seal).await?;
     let digest = subjects.digest(erasure.subject);
-    let Some(row) = subject_keys::by_digests(&mut tx, &[digest]).await?.into_iter().next() else {
+    let Some(row) = subject_keys::by_digests(tx, &[digest]).await?.into_iter().next() else {
         return refused("nothing names this subject, or it was erased before".to_owned());
     };
-    if audit_log::is_waiting(&mut tx, &sealed::mark(row.no)).await? {
+    if audit_log::is_waiting(tx, &sealed::mark(row.no)).await? {
         // Its leaf commits to what it says, which nobody could read any more.
         return refused("a record of it has no leaf yet: try again when `serve` has given it one".to_owned());
     }
-    let last = subject_keys::last_leaf_of(&mut tx, row.no).await?;
+    let last = subject_keys::last_leaf_of(tx, row.no).await?;
     let last = last.and_then(|bytes| Leaf::parse(&bytes)?.recorded_at());
     let kept_until = last.map(|at| at.as_micros().saturating_add(i64::from(days).saturating_mul(DAY_US)));
     if let Some(until) = kept_until.filter(|until| *until > erasure.now.as_micros()) {
         return refused(format!("a record of it is kept until {}", Instant::from_micros(until)));
     }
-    subject_keys::destroy(&mut tx, &digest, erasure.now.as_micros()).await?;
+    subject_keys::destroy(tx, &digest, erasure.now.as_micros()).await?;
     let body = json!({
         "basis": erasure.basis,
         "principal": erasure.principal,
@@ -78,7 +92,6 @@ pub async fn erase(db: &Db, seal: Seal, erasure: &Erasure<'_>) -> Result<i64, Au
         body: canonical_json(&body),
         recorded_at_us: erasure.now.as_micros(),
     };
-    append(&mut tx, &[record]).await?;
-    tx.commit().await?;
+    append(tx, &[record]).await?;
     Ok(row.no)
 }

@@ -132,6 +132,7 @@ async fn each_role_has_no_more_rights_than_it_needs() -> Result<()> {
         "ledger_state SELECT",
         "object SELECT",
         "packed_hour SELECT",
+        "signal SELECT",
         "subject_key SELECT",
         "usage_span SELECT",
     ];

@@ -5,7 +5,7 @@ import sys
 from frame import Short, bar
 from ingest import figures
 from product import LONG, ROOT, last_line
-from suites import cargo
+from suites import suite
 
 
 @bar("audit-kill", "kill -9 between any two steps, full disk and failed sync: each record one leaf, indexes contiguous, no checkpoint shrinks or forks")
@@ -15,22 +15,22 @@ def kill():
     if done.returncode:
         print(done.stdout)
         raise Short(last_line(done.stdout))
-    return f"{last_line(done.stdout)}; full disk: {cargo('-p', 'gpuledger-audit', 'full_disk')}"
+    return f"{last_line(done.stdout)}; full disk: {suite('gpuledger-audit', 'full_disk')}"
 
 
 @bar("audit-superuser", "history rewritten with full rights, re-hashed and signed with the real key, fails against one checkpoint; what guards stop and what they do not")
 def superuser():
-    return cargo("-p", "gpuledger-audit", "rewritten")
+    return suite("gpuledger-audit", "rewritten")
 
 
 @bar("audit-roles", "checkpoint for all, tiles for auditors, a tenant proves the leaves that name it and sees no other")
 def roles():
-    return cargo("-p", "gpuledger-api", "audit")
+    return suite("gpuledger-api", "audit")
 
 
 @bar("audit-erasure", "a destroyed key opens nothing, is a leaf, leaves proofs valid, and is refused under retention")
 def erasure():
-    return cargo("-p", "gpuledger-audit", "erasure")
+    return suite("gpuledger-audit", "erasure")
 
 
 @bar("bench-audit", "leaves until published at 0.4 of set-based INSERT; a proof within 30 single-row SELECTs at p99; 1 million leaves a second verified on one core")

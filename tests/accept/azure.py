@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from frame import Short, bar
 from product import fresh_ledger, imported, scratch, shared
-from suites import cargo
+from suites import suite
 
 BEGIN = datetime(2023, 11, 16, 18, 15, tzinfo=timezone.utc)
 NOW = "2026-10-01T00:00:00Z"
@@ -81,7 +81,7 @@ def fleet():
 @bar("azure-split", "azure-llm: per-minute weights equal expected.json; the split function given 1,000,003 returns its bills to the unit")
 def azure_split():
     expected()
-    cargo("-p", "gpuledger-import", "azure_llm_weighs_each_minute_as_published")
+    suite("gpuledger-import", "azure_llm_weighs_each_minute_as_published")
     bills = [split(expected()["pool_per_minute"], row[1:]) for row in rows()]
     sums = {service: sum(bill[place] for bill in bills) for place, service in enumerate(SERVICES)}
     if sums != expected()["billed"]:

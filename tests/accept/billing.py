@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from frame import Short, bar
 from product import fresh_ledger, scratch
-from suites import cargo
+from suites import suite
 
 OBJECTS = [
     {"kind": "Seller", "id": "s", "name": "Seller", "country": "DE", "time_zone": "UTC", "books_open": "2026-10-01T00:00:00Z", "lateness": "720h"},
@@ -85,19 +85,19 @@ def billing_late():
 
 @bar("billing-late-property", "random late facts: invoices and adjustments add up to a rating of everything")
 def billing_late_property():
-    return "; ".join((cargo("-p", "gpuledger-domain", "--lib", "a6_"), cargo("-p", "gpuledger-billing", "--test", "it", "a6_")))
+    return "; ".join((suite("gpuledger-domain", "a6_", target="lib"), suite("gpuledger-billing", "a6_", target="it")))
 
 
 @bar("billing-states", "time in states that are not billed is not charged; each state a line; minimum of charged time; nothing added to what was preempted")
 def billing_states():
-    return "; ".join((cargo("-p", "gpuledger-domain", "--lib", "rating::charge"), cargo("-p", "gpuledger-billing", "--test", "it", "states::")))
+    return "; ".join((suite("gpuledger-domain", "rating::charge", target="lib"), suite("gpuledger-billing", "states::", target="it")))
 
 
 @bar("billing-sold", "reported usage and charges on documents, late ones as adjustments, none twice, outside the balance")
 def billing_sold():
-    return "; ".join((cargo("-p", "gpuledger-domain", "--lib", "v13_"), cargo("-p", "gpuledger-billing", "--test", "it", "sold::")))
+    return "; ".join((suite("gpuledger-domain", "v13_", target="lib"), suite("gpuledger-billing", "sold::", target="it")))
 
 
 @bar("billing-close", "a month waits for partitions, nodes and earlier months; what does not close is named, the others close")
 def billing_close():
-    return "; ".join((cargo("-p", "gpuledger-billing", "--test", "it", "v2_"), cargo("-p", "gpuledger-ledger", "--lib", "v2_")))
+    return "; ".join((suite("gpuledger-billing", "v2_", target="it"), suite("gpuledger-ledger", "v2_", target="lib")))

@@ -5,14 +5,14 @@ import sys
 
 from frame import Short, bar
 from product import LONG, ROOT, last_line
-from suites import cargo
+from suites import suite
 
 LEAST = 120
 
 
 @bar("cases", "a written table of at least 120 cases: in order, shuffled, backwards, by both methods")
 def cases():
-    said = cargo("-p", "gpuledger-cases", figure=r"\d+ cases, \d+ of them on a database")
+    said = suite("gpuledger-cases", figure=r"\d+ cases, \d+ of them on a database")
     count = re.search(r"(\d+) cases", said)
     if not count or int(count[1]) < LEAST:
         raise Short(said or "no count of cases was printed")
@@ -21,7 +21,7 @@ def cases():
 
 @bar("cases-database", "those of identity, late facts, measured time and bills: through the program, on a database")
 def cases_on_a_database():
-    return cargo("-p", "gpuledger", "--test", "cases", figure=r"\d+ cases on a database")
+    return suite("gpuledger", target="cases", figure=r"\d+ cases on a database")
 
 
 @bar("mutants", "each of M-2 to M-4, I-1 to I-6, A-2 to A-19, R-1 to R-5 and L-3 broken once: the tests kill every one")

@@ -5,24 +5,22 @@ import sys
 
 from frame import Short, Skipped, bar
 from product import LONG, ROOT, last_line
-from suites import cargo
-
-PACKAGE = ("-p", "gpuledger-collector")
+from suites import suite
 
 
 @bar("collector-reports", "each public report of a comparable system is a scenario, and the collector gives the right behaviour")
 def reports():
-    return cargo(*PACKAGE, "--test", "simulated", "reports::", figure=r"test result: (.*)")
+    return suite("gpuledger-collector", "reports::", target="simulated", figure=r"test result: (.*)")
 
 
 @bar("collector-truth", "1,000 random timelines against the ground truth: nothing invented, SM-active within 0.5 %, memory within a period")
 def truth():
-    return cargo(*PACKAGE, "--test", "simulated", "random::", env={"SOAK_SEEDS": "1000"}, figure=r"\d+ timelines from seed.*")
+    return suite("gpuledger-collector", "random::", target="simulated", env={"SOAK_SEEDS": "1000"}, figure=r"\d+ timelines from seed.*")
 
 
 @bar("collector-delivery", "an hour without a broker, a full disk, 200 kills: each window arrives once or lies in a gap")
 def delivery():
-    return cargo(*PACKAGE, "--test", "delivery", figure=r"test result: (.*)")
+    return suite("gpuledger-collector", target="delivery", figure=r"test result: (.*)")
 
 
 def python(folder_or_file):

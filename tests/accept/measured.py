@@ -12,7 +12,7 @@ import yaml
 
 from frame import Short, bar
 from product import BINARY, ROOT, fresh_ledger, last_line, scratch
-from suites import cargo, examples
+from suites import suite, examples
 
 EXAMPLES = ROOT / "tests" / "scenarios" / "ledger"
 WINDOW = "from=2026-10-01T00:00:00Z&to=2026-10-02T00:00:00Z"
@@ -21,7 +21,7 @@ KINDS = ("unattributed", "foreign_process", "held_after_release", "idle_allocati
 
 @bar("measured-usage", "A-13 and M-8: by process owner, by exclusive holder, shared; zero, not measurable, gap and unknown apart; parts add up")
 def measured_usage():
-    rules = cargo("-p", "gpuledger-domain", "--lib", "measured::")
+    rules = suite("gpuledger-domain", "measured::", target="lib")
     return f"rules: {rules}; examples: {examples(*EXAMPLES.glob('19[01]-*.yaml'))}"
 
 
@@ -30,8 +30,8 @@ def reconciliation():
     raised = {f["kind"] for f in findings_of("192-findings-of-what-was-measured.yaml")}
     if missing := set(KINDS) - raised:
         raise Short(f"the example does not raise {', '.join(sorted(missing))}")
-    rules = cargo("-p", "gpuledger-domain", "--lib", "reconcile::")
-    clocks = cargo("-p", "gpuledger-storage", "--test", "it", "a_clock_is_ahead")
+    rules = suite("gpuledger-domain", "reconcile::", target="lib")
+    clocks = suite("gpuledger-storage", "a_clock_is_ahead", target="it")
     return f"{len(KINDS)} kinds; rules: {rules}; clocks: {clocks}; examples: {examples(*EXAMPLES.glob('192-*.yaml'))}"
 
 

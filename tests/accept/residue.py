@@ -8,7 +8,7 @@ import uuid
 
 from frame import Short, bar
 from product import BINARY, LOCAL, fresh_ledger, last_line, run, scratch
-from suites import cargo
+from suites import suite
 
 GPU = "GPU-aaaaaaaa-0000-0000-0000-000000000001"
 DAY = "2026-10-01"
@@ -69,12 +69,12 @@ def findings(ledger, *kinds):
 
 @bar("residue-layouts", "all legal MIG layouts times all next layouts on an 8-slice part, scrubs left out at random: each missing one found, none invented")
 def layouts():
-    return cargo("-p", "gpuledger-cases", "--test", "it", "layouts::", figure=r"layouts=.*")
+    return suite("gpuledger-cases", "layouts::", target="it", figure=r"layouts=.*")
 
 
 @bar("residue-rules", "R-1 to R-5 by example, and random histories against a second evaluator")
 def rules():
-    return cargo("-p", "gpuledger-domain", "--lib", "residue::")
+    return suite("gpuledger-domain", "residue::", target="lib")
 
 
 @bar("residue-order", "findings of residue in order, shuffled with doubles, and backwards: the same bytes")

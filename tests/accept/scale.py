@@ -5,7 +5,7 @@ import sys
 
 from frame import Short, bar
 from product import LONG, ROOT, last_line
-from suites import cargo
+from suites import suite
 
 
 @bar("scale", "ledgers join and leave under load, the database is restored from a dump, the broker is lost: equal to an undisturbed run")
@@ -21,4 +21,4 @@ def scale():
 
 @bar("offsets", "stored offsets that are deleted, past the end, of another topic or cluster are refused before anything is read")
 def offsets():
-    return cargo("-p", "gpuledger-messaging", "--test", "broker", "offsets")
+    return suite("gpuledger-messaging", "offsets", target="broker")

@@ -1,8 +1,11 @@
 """Bars that a runner or a suite of tests looks at; the figure is the line it ends with."""
+import functools
+import json
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 from frame import Short, Skipped, bar
 from product import LOCAL, LONG, ROOT, last_line, run, shared
@@ -45,21 +48,51 @@ def examples(*files):
     return last_line(done.stdout)
 
 
+@functools.cache
+def built():
+    """Test programs by package: kind, name and path of each, and the folder that they run in. All are built at once: the libraries of one package
+    alone have other features, and would be built again for each."""
+    packages = json.loads(run("cargo", "metadata", "--locked", "--no-deps", "--format-version", "1").stdout)["packages"]
+    names = {package["manifest_path"]: package["name"] for package in packages}
+    said = run("cargo", "test", "--locked", "--workspace", "--no-run", "--message-format=json", timeout=4 * LONG).stdout
+    programs = {}
+    for made in map(json.loads, said.splitlines()):
+        if made.get("executable") and made["profile"]["test"]:
+            kind = "lib" if "lib" in made["target"]["kind"] else made["target"]["name"]
+            programs.setdefault(names[made["manifest_path"]], []).append((kind, made["executable"], Path(made["manifest_path"]).parent))
+    return programs
+
+
+def suite(package, test="", *, target=None, env=None, figure=r"test result: (.*)"):
+    """Tests of a package whose names contain `test`, of its library (`lib`), of one test program, or of all: they must pass, and at least one
+    must have run. Returns the lines that carry their figures."""
+    said = "".join(passed([program, test], folder, env) for kind, program, folder in built()[package] if target in (None, kind))
+    return figures_of(said, f"{package} {target or ''} {test}", figure)
+
+
 def cargo(*words, env=None, figure=r"test result: (.*)"):
-    """A suite of the workspace: it must pass and run at least one test. Returns the lines that carry its figures."""
-    words = ["cargo", "test", "--locked", *words, "--", "--nocapture"]
-    done = subprocess.run(words, env={**os.environ, **(env or {})}, cwd=ROOT, stdin=subprocess.DEVNULL, timeout=4 * LONG,
+    """As `suite`, by words of cargo's own: for what is built with features of its own."""
+    return figures_of(passed(["cargo", "test", "--locked", *words, "--"], ROOT, env), " ".join(words), figure)
+
+
+def passed(words, folder, env):
+    """What a test program said that must pass."""
+    done = subprocess.run([*words, "--nocapture"], env={**os.environ, **(env or {})}, cwd=folder, stdin=subprocess.DEVNULL, timeout=4 * LONG,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         print(done.stdout[-6000:])
         raise Short(f"`{' '.join(words)}` exit {done.returncode}")
-    if sum(map(int, re.findall(r"test result: ok\. (\d+) passed", done.stdout))) == 0:
-        raise Skipped(f"no test of that name: {' '.join(words)}")
-    print(done.stdout[-4000:])
-    return "; ".join(line for line in re.findall(figure, done.stdout) if not line.startswith("ok. 0 passed"))
+    return done.stdout
+
+
+def figures_of(said, name, figure):
+    if sum(map(int, re.findall(r"test result: ok\. (\d+) passed", said))) == 0:
+        raise Skipped(f"no test of that name: {name}")
+    print(said[-4000:])
+    return "; ".join(line for line in re.findall(figure, said) if not line.startswith("ok. 0 passed"))
 
 
 @bar("properties", "10,000 random fleets keep the laws; each harder rule in at least 10 % of them")
 def properties():
     # The suite itself fails where a rule is reached too seldom.
-    return cargo("-p", "gpuledger-tests", "properties", env={"SOAK_CASES": "10000"}, figure=r"\d+ random cases: .*")
+    return suite("gpuledger-tests", "properties", env={"SOAK_CASES": "10000"}, figure=r"\d+ random cases: .*")

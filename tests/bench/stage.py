@@ -46,8 +46,9 @@ def build():
     """Builds both programs, unless BUILT=1 says that they are."""
     if os.environ.get("BUILT") == "1":
         return
-    subprocess.run(["cargo", "build", "--locked", "--release", "-p", "gpuledger"], cwd=ROOT, check=True)
-    subprocess.run(["cargo", "build", "--locked", "--release", "-p", "gpuledger-tests", "--example", "load"], cwd=ROOT, check=True)
+    # In one call: alone, the load has other features of the libraries, and they would be built twice.
+    subprocess.run(["cargo", "build", "--locked", "--release", "-p", "gpuledger", "-p", "gpuledger-tests", "--bin", "gpuledger", "--example", "load"],
+                   cwd=ROOT, check=True)
 
 
 def load(*words):

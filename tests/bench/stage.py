@@ -125,8 +125,8 @@ class Database:
 
     def has_work_left(self):
         """Whether a mark waits to be settled or posted, or a block to be packed."""
-        return self.number("SELECT (SELECT count(*) FROM touched) + (SELECT count(*) FROM unsettled)"
-                           " + (SELECT count(*) FROM telemetry_block WHERE next_node IS NOT NULL)") > 0
+        return self.sql("SELECT EXISTS (SELECT FROM touched) OR EXISTS (SELECT FROM unsettled)"
+                        " OR EXISTS (SELECT FROM telemetry_block WHERE next_node IS NOT NULL)")[0][0] == "t"
 
     def check_logged(self):
         """No table is unlogged."""

@@ -1,5 +1,6 @@
 //! Instants and half-open windows in integer microseconds, UTC (rule M-1).
 
+use chrono::Timelike;
 use std::fmt;
 
 /// Microseconds in one second.
@@ -60,10 +61,14 @@ impl fmt::Display for Instant {
     /// RFC 3339 in UTC with as many of six fractional digits as are needed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match chrono::DateTime::from_timestamp_micros(self.0) {
-            Some(at) if self.0 % SECOND_US == 0 => write!(f, "{}", at.format("%Y-%m-%dT%H:%M:%SZ")),
             Some(at) => {
-                let text = at.format("%Y-%m-%dT%H:%M:%S%.6f").to_string();
-                write!(f, "{}Z", text.trim_end_matches('0'))
+                let (date, time) = (at.date_naive(), at.time());
+                write!(f, "{date}T{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second())?;
+                let (mut fraction, mut digits) = (self.0.rem_euclid(SECOND_US), 6);
+                while fraction != 0 && fraction % 10 == 0 {
+                    (fraction, digits) = (fraction / 10, digits - 1);
+                }
+                if fraction == 0 { f.write_str("Z") } else { write!(f, ".{fraction:0digits$}Z") }
             }
             None => write!(f, "{} us", self.0),
         }
@@ -129,5 +134,28 @@ impl Window {
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}, {})", self.start, self.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Instant;
+
+    #[test]
+    fn an_instant_has_as_many_digits_as_it_needs() {
+        for (us, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (1, "1970-01-01T00:00:00.000001Z"),
+            (-1, "1969-12-31T23:59:59.999999Z"),
+            (1_500_000, "1970-01-01T00:00:01.5Z"),
+            (1_120_000, "1970-01-01T00:00:01.12Z"),
+            (1_000_100, "1970-01-01T00:00:01.0001Z"),
+            (-62_135_596_800_000_000, "0001-01-01T00:00:00Z"),
+            (253_402_300_799_999_999, "9999-12-31T23:59:59.999999Z"),
+            (253_402_300_800_000_000, "+10000-01-01T00:00:00Z"),
+            (i64::MAX, "9223372036854775807 us"),
+        ] {
+            assert_eq!(Instant::from_micros(us).to_string(), text);
+        }
     }
 }

@@ -104,9 +104,9 @@ pub async fn waiting(
     limit: i64,
 ) -> Result<Vec<Waiting>, StorageError> {
     sqlx::query_as(
-        "SELECT p.seq, p.fact_seq, p.kind, p.body, p.recorded_at_us
-         FROM (SELECT pending_seq FROM audit_queue WHERE pending_seq > $1 ORDER BY pending_seq LIMIT $2) AS q
-         JOIN audit_pending AS p ON p.seq = q.pending_seq ORDER BY p.seq",
+        // A list, no join: a merge join would begin at the first record there ever was.
+        "SELECT seq, fact_seq, kind, body, recorded_at_us FROM audit_pending
+         WHERE seq = ANY(ARRAY(SELECT pending_seq FROM audit_queue WHERE pending_seq > $1 ORDER BY pending_seq LIMIT $2)) ORDER BY seq",
     )
     .bind(after)
     .bind(limit)

@@ -1,7 +1,7 @@
 //! Blocks: accepted telemetry windows as they came, compressed, from their acceptance until they are archived. What is in a block only
 //! the ledger's rooms know; here it is bytes.
 
-use crate::copy::CopyRows;
+use crate::copy::BinaryRows;
 use crate::error::{Doing, StorageError};
 use sqlx::PgConnection;
 use std::collections::BTreeSet;
@@ -71,14 +71,19 @@ pub async fn stage(tx: &mut PgConnection, blocks: &[NewBlock]) -> Result<(), Sto
     .execute(&mut *tx)
     .await
     .doing("making a partition of blocks")?;
-    let mut rows = CopyRows::default();
+    let mut rows = BinaryRows::new(blocks.iter().map(|block| block.body.len() + 256).sum());
     for block in blocks {
-        rows.plain(block.hour_us).text(&block.first_node).text(&block.last_node).text(&block.first_node);
-        rows.plain(block.windows).plain(block.rows).plain(block.raw_bytes).plain(block.last_end_us);
-        rows.bytes(&block.body).end_row();
+        rows.begin(9);
+        rows.int8(Some(block.hour_us));
+        // All of it is to be packed, from its first node on.
+        for node in [&block.first_node, &block.last_node, &block.first_node] {
+            rows.field(node.as_bytes())?;
+        }
+        rows.int4(block.windows).int4(block.rows).int4(block.raw_bytes).int8(Some(block.last_end_us));
+        rows.field(&block.body)?;
     }
     let statement = "COPY telemetry_block (hour_us, first_node, last_node, next_node, windows, rows, raw_bytes, last_end_us, body)
-                     FROM STDIN";
+                     FROM STDIN (FORMAT binary)";
     rows.send(tx, statement, "staging telemetry").await?;
     Ok(())
 }

@@ -1,4 +1,8 @@
-//! Rows as text for `COPY … FROM STDIN`.
+//! Rows as text for `COPY … FROM STDIN`, and in its binary format.
+
+mod binary;
+
+pub(crate) use binary::BinaryRows;
 
 use crate::error::{Doing, StorageError};
 use sqlx::PgConnection;

@@ -7,7 +7,7 @@ mod used;
 pub use series::{Amount, MINUTES, Series};
 pub use used::{Quality, QualityMap, Used};
 
-use crate::copy::CopyRows;
+use crate::copy::BinaryRows;
 use crate::error::{Doing, StorageError};
 use futures_util::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
@@ -186,31 +186,36 @@ pub async fn replace_nodes(
         .doing("making a partition of packed hours")?;
     let statement = "COPY packed_hour (hour_us, node, gpu, placement_start, placement_size, owner, sm_active_us, memory_byte_us,
                      covered_us, unit_sm_active_us, unit_memory_byte_us, unit_memory_bytes_max, unit_energy_mj, unit_covered_us,
-                     quality, minutes) FROM STDIN";
+                     quality, minutes) FROM STDIN (FORMAT binary)";
     for part in rows.chunks(COPIED_AT_ONCE) {
-        let mut copied = CopyRows::default();
-        part.iter().for_each(|row| copy(&mut copied, row));
+        let mut copied = BinaryRows::new(part.len() * 1_024);
+        for row in part {
+            copy(&mut copied, row)?;
+        }
         copied.send(tx, statement, "writing packed hours").await?;
     }
     Ok(())
 }
 
-fn copy(rows: &mut CopyRows, row: &PackedHour) {
+fn copy(rows: &mut BinaryRows, row: &PackedHour) -> Result<(), StorageError> {
     let PackedHour { key, used, unit } = row;
     let (start, size) = key.placement.map_or((-1, 0), |(start, size)| (i16::from(start), i16::from(size)));
-    rows.plain(key.hour_us).text(&key.node).text(&key.gpu).plain(start).plain(size).text(&key.owner);
+    rows.begin(16);
+    rows.int8(Some(key.hour_us)).field(key.node.as_bytes())?.field(key.gpu.as_bytes())?;
+    rows.field(&start.to_be_bytes())?.field(&size.to_be_bytes())?.field(key.owner.as_bytes())?;
     let owner = used.as_ref();
-    rows.plain_or_null(owner.and_then(|used| used.sm_active_us.sum()))
-        .plain_or_null(owner.and_then(|used| used.memory_byte_us.sum()))
-        .plain_or_null(owner.and_then(|used| used.covered_us.sum()));
+    rows.numeric(owner.and_then(|used| used.sm_active_us.sum()))
+        .numeric(owner.and_then(|used| used.memory_byte_us.sum()))
+        .numeric(owner.and_then(|used| used.covered_us.sum()));
     let of_unit = unit.as_ref();
-    rows.plain_or_null(of_unit.and_then(|unit| unit.sm_active_us.sum()))
-        .plain_or_null(of_unit.and_then(|unit| unit.memory_byte_us.sum()))
-        .plain_or_null(of_unit.and_then(|unit| unit.memory_bytes_max))
-        .plain_or_null(of_unit.and_then(|unit| unit.energy_mj.sum()))
-        .plain_or_null(of_unit.and_then(|unit| unit.covered_us.sum()));
+    rows.numeric(of_unit.and_then(|unit| unit.sm_active_us.sum()))
+        .numeric(of_unit.and_then(|unit| unit.memory_byte_us.sum()))
+        .numeric(of_unit.and_then(|unit| unit.memory_bytes_max).map(u128::from))
+        .numeric(of_unit.and_then(|unit| unit.energy_mj.sum()))
+        .numeric(of_unit.and_then(|unit| unit.covered_us.sum()));
     let told = |used: Option<&Used>| used.map(|used| used.quality.to_map()).unwrap_or_default();
     let quality = Qualities { owner: told(owner), unit: told(of_unit) };
-    rows.text(&serde_json::to_string(&quality).unwrap_or_else(|_| "{}".to_owned()));
-    rows.bytes(&minutes::encode(owner, of_unit)).end_row();
+    let quality = serde_json::to_string(&quality).unwrap_or_else(|_| "{}".to_owned());
+    rows.field(quality.as_bytes())?.field(&minutes::encode(owner, of_unit))?;
+    Ok(())
 }

@@ -16,7 +16,8 @@ pub struct Mark {
     pub node: Option<String>,
 }
 
-/// Marks facts, each with the node it names, or that of the hold that stands.
+/// Marks facts, each with the node it names, that of the GPU it names, or that of the hold that stands. What is not known yet is looked up when they
+/// are taken.
 ///
 /// # Errors
 /// Driver errors.
@@ -24,7 +25,8 @@ pub async fn mark(tx: &mut PgConnection, marks: &[Mark]) -> Result<(), StorageEr
     sqlx::query(
         "INSERT INTO unsettled (fact_seq, allocation, gpu, node)
          SELECT m.fact_seq, m.allocation, m.gpu, COALESCE(m.node, CASE WHEN m.gpu IS NULL THEN (
-            SELECT h.node FROM reach AS r JOIN gpu_home AS h USING (gpu) WHERE r.subject = 'alloc:' || m.allocation LIMIT 1) END)
+            SELECT h.node FROM reach AS r JOIN gpu_home AS h USING (gpu) WHERE r.subject = 'alloc:' || m.allocation LIMIT 1)
+            ELSE (SELECT h.node FROM gpu_home AS h WHERE h.gpu = m.gpu LIMIT 1) END)
          FROM UNNEST($1::INT8[], $2::TEXT[], $3::TEXT[], $4::TEXT[]) AS m (fact_seq, allocation, gpu, node)",
     )
     .bind(marks.iter().map(|mark| mark.fact_seq).collect::<Vec<_>>())

@@ -12,7 +12,7 @@ import yaml
 
 from frame import Short, bar
 from product import BINARY, ROOT, fresh_ledger, last_line, scratch
-from suites import suite, examples
+from suites import examples, suite
 
 EXAMPLES = ROOT / "tests" / "scenarios" / "ledger"
 WINDOW = "from=2026-10-01T00:00:00Z&to=2026-10-02T00:00:00Z"

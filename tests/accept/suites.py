@@ -50,23 +50,23 @@ def examples(*files):
 
 @functools.cache
 def built():
-    """Test programs by package: kind, name and path of each, and the folder that they run in. All are built at once: the libraries of one package
-    alone have other features, and would be built again for each."""
+    """Test programs by package: of each its name (of a library's own tests `lib`), its path, and the folder that it runs in. All are built at once:
+    the libraries of one package alone have other features, and would be built again for each."""
     packages = json.loads(run("cargo", "metadata", "--locked", "--no-deps", "--format-version", "1").stdout)["packages"]
     names = {package["manifest_path"]: package["name"] for package in packages}
     said = run("cargo", "test", "--locked", "--workspace", "--no-run", "--message-format=json", timeout=4 * LONG).stdout
     programs = {}
     for made in map(json.loads, said.splitlines()):
         if made.get("executable") and made["profile"]["test"]:
-            kind = "lib" if "lib" in made["target"]["kind"] else made["target"]["name"]
-            programs.setdefault(names[made["manifest_path"]], []).append((kind, made["executable"], Path(made["manifest_path"]).parent))
+            name = "lib" if "lib" in made["target"]["kind"] else made["target"]["name"]
+            programs.setdefault(names[made["manifest_path"]], []).append((name, made["executable"], Path(made["manifest_path"]).parent))
     return programs
 
 
 def suite(package, test="", *, target=None, env=None, figure=r"test result: (.*)"):
     """Tests of a package whose names contain `test`, of its library (`lib`), of one test program, or of all: they must pass, and at least one
     must have run. Returns the lines that carry their figures."""
-    said = "".join(passed([program, test], folder, env) for kind, program, folder in built()[package] if target in (None, kind))
+    said = "".join(passed([program, test], folder, env) for name, program, folder in built()[package] if target in (None, name))
     return figures_of(said, f"{package} {target or ''} {test}", figure)
 
 
@@ -86,6 +86,7 @@ def passed(words, folder, env):
 
 
 def figures_of(said, name, figure):
+    """The lines of a suite that carry its figures; Skipped where no test ran."""
     if sum(map(int, re.findall(r"test result: ok\. (\d+) passed", said))) == 0:
         raise Skipped(f"no test of that name: {name}")
     print(said[-4000:])

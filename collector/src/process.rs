@@ -6,6 +6,7 @@ mod boot;
 mod cgroup;
 mod environ;
 mod file;
+mod held;
 mod identity;
 mod namespace;
 mod procfs;

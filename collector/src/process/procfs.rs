@@ -4,6 +4,7 @@ use super::boot::{Boot, BootError};
 use super::cgroup::belonging_of;
 use super::environ;
 use super::file::read_up_to;
+use super::held::Held;
 use super::identity::{Belonging, JobName, Owner, ProcessId, Processes, SlurmJob, Unknown};
 use super::namespace::{Namespace, Standing};
 use super::stat::started_us;
@@ -29,6 +30,7 @@ pub struct Procfs {
     boot: Boot,
     standing: Standing,
     known: Mutex<Known>,
+    held: Option<Mutex<Held>>,
 }
 
 /// Owners by process, those of ended processes too, since a last reading may still want them.
@@ -46,7 +48,8 @@ impl Procfs {
     pub fn open(root: &Path, kept: Option<&Path>) -> Result<Self, BootError> {
         let boot = Boot::read(root, kept)?;
         let known = Mutex::new(Known { owners: BTreeMap::new(), sweep_at: SWEEP_AT });
-        Ok(Self { root: root.to_owned(), boot, standing: Standing::read(root), known })
+        let held = Held::below(root).map(Mutex::new);
+        Ok(Self { root: root.to_owned(), boot, standing: Standing::read(root), known, held })
     }
 
     /// The namespaces the collector stands in: whether it may attribute at all.
@@ -54,18 +57,21 @@ impl Procfs {
         self.standing
     }
 
-    /// The number a process has in its innermost namespace, for people who look for it in its container. Nothing is decided by it.
-    pub fn pid_in_container(&self, pid: u32) -> Option<u32> {
-        let status = self.read(pid, "status", CGROUP_BYTES).ok()?;
-        let status = String::from_utf8_lossy(&status);
-        status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().last()?.parse().ok()
+    fn folder(&self, pid: u32) -> PathBuf {
+        self.root.join(pid.to_string())
     }
 
     fn read(&self, pid: u32, file: &str, limit: u64) -> io::Result<Vec<u8>> {
-        read_up_to(&self.root.join(pid.to_string()).join(file), limit)
+        read_up_to(&self.folder(pid).join(file), limit)
     }
 
     fn present(&self, pid: u32) -> Option<ProcessId> {
+        let Some(held) = &self.held else { return self.read_identity(pid) };
+        let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.identity(pid, || self.folder(pid), || self.read_identity(pid))
+    }
+
+    fn read_identity(&self, pid: u32) -> Option<ProcessId> {
         let since_boot_us = started_us(&self.read(pid, "stat", STAT_BYTES).ok()?)?;
         Some(ProcessId { pid, started_at: self.boot.began.plus(since_boot_us) })
     }

@@ -151,15 +151,6 @@ fn from_another_control_group_namespace_processes_are_known_and_owners_not() {
 }
 
 #[test]
-fn the_number_within_the_container_is_the_last_of_nspid() {
-    let node = Node::new();
-    node.start(7, 150, POD);
-    node.write("7/status", "Name:\twork\nPid:\t7\nNSpid:\t7\t3\t1\n");
-    assert_eq!(node.procfs().pid_in_container(7), Some(1));
-    assert_eq!(node.procfs().pid_in_container(8), None);
-}
-
-#[test]
 fn owners_of_ended_processes_are_forgotten_when_there_are_many() {
     let node = Node::new();
     let procfs = node.procfs();

@@ -1,8 +1,10 @@
 //! Chains of residue domains (L-5): a leaf points at the leaf before it of each memory slice that it touches, in log order. Whoever follows the chain of
 //! a slice sees every allocation, release and scrub of it, and that none is left out.
 
-use serde_json::{Value, json};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// Memory slices that a GPU can have. A whole GPU is all eight numbers, whatever its model: the chain needs no inventory.
 pub const SLICES: u8 = 8;
@@ -34,19 +36,28 @@ pub struct Link {
     pub prev: Option<i64>,
 }
 
-impl Link {
-    /// As it stands in a leaf.
-    pub fn to_json(&self) -> Value {
-        let mut value = json!({
-            "gpu": self.gpu,
-            "size": self.size.to_string(),
-            "start": self.start.to_string(),
-            "seq": self.seq.to_string(),
-        });
+impl Serialize for Link {
+    /// As it stands in a leaf: numbers as text, members in the order of RFC 8785.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members = serializer.serialize_map(None)?;
+        members.serialize_entry("gpu", &self.gpu)?;
         if let Some(prev) = self.prev {
-            value["prev"] = prev.to_string().into();
+            members.serialize_entry("prev", &Text(prev))?;
         }
-        value
+        members.serialize_entry("seq", &Text(self.seq))?;
+        members.serialize_entry("size", &Text(self.size))?;
+        members.serialize_entry("start", &Text(self.start))?;
+        members.end()
+    }
+}
+
+/// A value as its text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text<T>(pub(crate) T);
+
+impl<T: fmt::Display> Serialize for Text<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
     }
 }
 
@@ -128,6 +139,7 @@ pub fn gpus<'a>(places: impl IntoIterator<Item = &'a Places>) -> BTreeSet<String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn grant(units: Value) -> Value {
         json!({ "data": { "units": units } })

@@ -1,6 +1,7 @@
 //! Which fields of a record name a person or a tenant, and whom: those go into a leaf as commitments (L-3).
 
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// The one member of what stands in a leaf instead of a private value.
 pub const COMMITMENT: &str = "$commitment";
@@ -127,13 +128,11 @@ impl Names {
             Value::Object(members) => {
                 let own = members.get("tenant").and_then(Value::as_str).map(str::to_owned);
                 let tenant = own.as_deref().or(tenant);
-                let mut names: Vec<String> = members.keys().cloned().collect();
-                names.sort_unstable();
-                for name in names {
-                    let Some(member) = members.get_mut(&name) else { continue };
+                // They lie in order.
+                for (name, member) in members.iter_mut() {
                     path.push('/');
-                    path.push_str(&escaped(&name));
-                    match self.subject(&name, member, tenant) {
+                    path.push_str(&escaped(name));
+                    match self.subject(name, member, tenant) {
                         Some(subject) => {
                             let value = std::mem::replace(member, gap());
                             found.push(Private { field: path.clone(), subject, value });
@@ -178,8 +177,11 @@ fn gap() -> Value {
     json!({ COMMITMENT: "" })
 }
 
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
+fn escaped(name: &str) -> Cow<'_, str> {
+    if name.contains(['~', '/']) {
+        return name.replace('~', "~0").replace('/', "~1").into();
+    }
+    name.into()
 }
 
 /// Hexadecimal SHA-256.

@@ -1,13 +1,13 @@
 //! The sequencer: it takes what waits, composes leaves, and appends them with the tree over them, one batch a transaction (L-4). Records become visible out of
 //! order of their numbers, so what waits is a queue and no position is remembered: a record is taken whenever it becomes visible, and its leaf and its place in the queue
-//! go together. While one batch is written the next one is composed.
+//! go together. While one batch is written the next one is composed, and the one behind it is read.
 
 mod batch;
 
 use crate::edge::Edge;
 use crate::error::AuditError;
 use crate::points::point;
-use batch::{Batch, Composer, composed, heartbeat_leaf};
+use batch::{Batch, Composer, Taken, composed, heartbeat_leaf, taken};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::{Db, audit_log, subject_keys};
 use gpuledger_tlog::hash::Hash;
@@ -54,23 +54,30 @@ impl Sequencer {
     /// The database or a key; what was appended before stays.
     pub async fn drain(&mut self, now: Instant) -> Result<Round, AuditError> {
         let Some(Warm { mut edge, composer }) = self.warmed().await? else { return Ok(Round::NotOurs) };
-        let (mut composer, mut batch) = composed(&self.db, &self.seal, composer, 0, now).await?;
+        let (db, seal) = (&self.db, &self.seal);
+        let first = taken(db, seal, 0).await?;
+        let beyond = first.last();
+        let (next, records) = tokio::join!(composed(db, composer, first, now), more(db, seal, beyond));
+        let ((mut composer, mut batch), mut records) = (next?, records?);
         let mut appended = 0;
-        while let Some(last) = batch.taken.last().copied() {
+        while !batch.taken.is_empty() {
             appended += u64::try_from(batch.leaves.len()).unwrap_or(0);
-            let (db, seal) = (&self.db, &self.seal);
-            let next = async {
-                if appended < ROUND_LEAVES_MAX {
-                    composed(db, seal, composer, last, now).await
-                } else {
-                    Ok((composer, Batch::default()))
-                }
+            let (chosen, beyond) = if appended < ROUND_LEAVES_MAX {
+                let last = records.last();
+                (records, last)
+            } else {
+                (Taken::default(), None)
             };
-            let (written, next) = tokio::join!(write(db, &mut edge, &batch), next);
+            let (written, next, further) = tokio::join!(
+                write(db, &mut edge, &batch),
+                composed(db, composer, chosen, now),
+                more(db, seal, beyond)
+            );
             if !written? {
                 return Ok(Round::NotOurs);
             }
             (composer, batch) = next?;
+            records = further?;
         }
         self.warm = Some(Warm { edge, composer });
         Ok(Round::Appended(appended))
@@ -112,6 +119,14 @@ impl Sequencer {
         warm.composer.subjects.refresh(&mut tx, self.seal.clone()).await?;
         tx.commit().await?;
         Ok(Some(warm))
+    }
+}
+
+/// What waits beyond a record; nothing where there is no such record.
+async fn more(db: &Db, seal: &Seal, beyond: Option<i64>) -> Result<Taken, AuditError> {
+    match beyond {
+        Some(after) => taken(db, seal, after).await,
+        None => Ok(Taken::default()),
     }
 }
 

@@ -66,19 +66,23 @@ fn read(waiting: Waiting, opener: &Opener) -> Read {
     Read { waiting, content, private, places, allocation, concerned: BTreeSet::new(), sealed }
 }
 
-/// Composes the leaves of what waits beyond `after`; an empty batch where nothing does. Subjects that are met for the first time have their keys afterwards, whether
-/// the leaves are written or not.
-pub(super) async fn composed(
-    db: &Db,
-    seal: &Seal,
-    mut composer: Composer,
-    after: i64,
-    now: Instant,
-) -> Result<(Composer, Batch), AuditError> {
+/// Records that were read and have no leaf yet, in order.
+#[derive(Default)]
+pub(super) struct Taken(Vec<Read>);
+
+impl Taken {
+    /// The number of the last of them; none: there are none.
+    pub(super) fn last(&self) -> Option<i64> {
+        self.0.last().map(|record| record.waiting.seq)
+    }
+}
+
+/// Reads what waits beyond `after`, as much as a batch may have.
+pub(super) async fn taken(db: &Db, seal: &Seal, after: i64) -> Result<Taken, AuditError> {
     let mut tx = db.begin().await?;
     let waiting = audit_log::waiting(&mut tx, after, BATCH).await?;
     if waiting.is_empty() {
-        return Ok((composer, Batch::default()));
+        return Ok(Taken::default());
     }
     let (waiting, sealers) = beside(move || {
         let sealers: BTreeSet<i64> = waiting.iter().flat_map(|record| numbers(&record.body)).collect();
@@ -86,8 +90,22 @@ pub(super) async fn composed(
     })
     .await?;
     let opener = Opener::of(&mut tx, seal, &sealers).await?;
-    let mut records: Vec<Read> =
-        beside(move || waiting.into_iter().map(|record| read(record, &opener)).collect()).await?;
+    tx.commit().await?;
+    beside(move || Taken(waiting.into_iter().map(|record| read(record, &opener)).collect())).await
+}
+
+/// Composes the leaves of records; an empty batch where there are none. Subjects that are met for the first time have their keys afterwards, whether the leaves are written
+/// or not.
+pub(super) async fn composed(
+    db: &Db,
+    mut composer: Composer,
+    Taken(mut records): Taken,
+    now: Instant,
+) -> Result<(Composer, Batch), AuditError> {
+    if records.is_empty() {
+        return Ok((composer, Batch::default()));
+    }
+    let mut tx = db.begin().await?;
     place_by_allocation(&mut tx, &mut records).await?;
     load_chains(&mut tx, &mut composer, &records).await?;
     let named =

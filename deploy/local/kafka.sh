@@ -126,7 +126,7 @@ jars_launch() {
     local session=""
     if have setsid; then session=setsid; fi
     : >"$LOG"
-    nohup $session "$JAVA" -Xmx512m -Xms256m -XX:+UseG1GC -XX:+ExitOnOutOfMemoryError -Djava.awt.headless=true \
+    nohup $session "$JAVA" -Xmx512m -Xms256m -XX:TieredStopAtLevel=1 -XX:+UseG1GC -XX:+ExitOnOutOfMemoryError -Djava.awt.headless=true \
         "-Dlog4j2.configurationFile=$HERE/kafka-log.properties" -cp "$DIR/libs/*" kafka.Kafka "$CONFIG" \
         >>"$LOG" 2>&1 </dev/null 9>&- &
     echo $! >"$DIR/pid"

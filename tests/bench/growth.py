@@ -182,6 +182,7 @@ def measure(months, broker):
     ledger = Ledger(database, bootstrap, f"growth{months}.", text(NOW))
     try:
         ledger.call("migrate")
+        ledger.join()
         allocations, stored = tell(ledger, months), store(ledger, months)
         usage = ("usage", "--from", text(LAST), "--to", text(END), "--group-by", "tenant", "--format", "json")
         ledger.call(*usage)

@@ -89,6 +89,7 @@ def main():
         kafka = ("--bootstrap", bootstrap, "--prefix", "bench.")
         ledger = Ledger(database, bootstrap, "bench.", text(NOW))
         ledger.call("migrate")
+        ledger.join()
         rows, rate, records, facts = with_telemetry(database, ledger, kafka)
         rss = ledger.peak_rss_mib()
         facts_rate = facts_alone(database, ledger, kafka, records, facts) if FACTS_ALONE else 0

@@ -2,9 +2,21 @@
 //!
 //! Only what a later transaction reads gets in: it is committed, and its number is never given to another fact.
 
+use crate::error::BooksError;
+use crate::facts::decode;
 use gpuledger_domain::fact::{Fact, FactBody};
+use gpuledger_storage::{PgConnection, Tx, index};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Facts that an earlier transaction accepted.
+///
+/// # Errors
+/// The database, or a fact that cannot be read.
+pub async fn accepted_before(tx: &mut Tx, seqs: Vec<i64>) -> Result<BTreeMap<i64, Arc<Fact>>, BooksError> {
+    let known: Arc<KnownFacts> = tx.memory().of();
+    Ok(known.read(tx, seqs.into_iter().collect()).await?.into_iter().collect())
+}
 
 /// How much is kept: about as many facts, of which an inventory counts as one for each GPU and instance it lists. Twice as many fit about 100 MiB.
 const KEPT: usize = 100_000;
@@ -22,6 +34,21 @@ struct Kept {
 }
 
 impl KnownFacts {
+    /// These facts, from what is kept or else from the database.
+    pub(crate) async fn read(
+        &self,
+        connection: &mut PgConnection,
+        mut seqs: BTreeSet<i64>,
+    ) -> Result<Vec<(i64, Arc<Fact>)>, BooksError> {
+        let mut facts = self.take_from(&mut seqs);
+        let stored = index::load(connection, &seqs.into_iter().collect::<Vec<_>>()).await?;
+        let read = stored.iter().map(|fact| fact.seq).zip(decode(&stored)?.into_iter().map(Arc::new));
+        let kept = facts.len();
+        facts.extend(read);
+        self.keep(facts[kept..].iter().map(|(seq, fact)| (*seq, fact)));
+        Ok(facts)
+    }
+
     /// Those of these facts that are kept; they are removed from `seqs`.
     pub(crate) fn take_from(&self, seqs: &mut BTreeSet<i64>) -> Vec<(i64, Arc<Fact>)> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

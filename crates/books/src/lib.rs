@@ -6,7 +6,7 @@ pub mod closed;
 mod error;
 pub mod facts;
 pub mod findings;
-mod known;
+pub mod known;
 pub mod measured;
 pub mod objects;
 pub mod reconcile;

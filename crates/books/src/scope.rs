@@ -31,7 +31,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct News {
     /// Facts that may act otherwise now than before, by their order of acceptance.
-    pub facts: BTreeMap<i64, Fact>,
+    pub facts: BTreeMap<i64, Arc<Fact>>,
     /// Accepted facts that what stands was settled without: those of them that are new, and others that wait.
     pub unsettled: BTreeSet<i64>,
     /// Nodes that telemetry came from, each with the earliest instant it proves.
@@ -50,7 +50,7 @@ pub struct News {
 
 impl News {
     /// Facts just accepted, of which those act that the horizon has reached.
-    pub fn of_batch(accepted: BTreeMap<i64, Fact>, horizon: Instant) -> Self {
+    pub fn of_batch(accepted: BTreeMap<i64, Arc<Fact>>, horizon: Instant) -> Self {
         let mut facts = accepted;
         facts.retain(|_, fact| fact.at <= horizon);
         let unsettled = facts.keys().copied().collect();

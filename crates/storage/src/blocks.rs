@@ -4,6 +4,7 @@
 use crate::copy::BinaryRows;
 use crate::error::{Doing, StorageError};
 use sqlx::PgConnection;
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 /// Microseconds in a day: a partition.
@@ -62,8 +63,9 @@ pub struct Waiting {
 ///
 /// # Errors
 /// Driver errors.
-pub async fn stage(tx: &mut PgConnection, blocks: &[NewBlock]) -> Result<(), StorageError> {
-    let days: BTreeSet<i64> = blocks.iter().map(|block| block.hour_us.div_euclid(DAY_US) * DAY_US).collect();
+pub async fn stage(tx: &mut PgConnection, blocks: &[impl Borrow<NewBlock>]) -> Result<(), StorageError> {
+    let blocks = || blocks.iter().map(Borrow::borrow);
+    let days: BTreeSet<i64> = blocks().map(|block| block.hour_us.div_euclid(DAY_US) * DAY_US).collect();
     sqlx::query(
         "SELECT ensure_telemetry_partition('telemetry_block', day_us) FROM UNNEST($1::INT8[]) AS day_us",
     )
@@ -71,8 +73,8 @@ pub async fn stage(tx: &mut PgConnection, blocks: &[NewBlock]) -> Result<(), Sto
     .execute(&mut *tx)
     .await
     .doing("making a partition of blocks")?;
-    let mut rows = BinaryRows::new(blocks.iter().map(|block| block.body.len() + 256).sum());
-    for block in blocks {
+    let mut rows = BinaryRows::new(blocks().map(|block| block.body.len() + 256).sum());
+    for block in blocks() {
         rows.begin(9);
         rows.int8(Some(block.hour_us));
         // All of it is to be packed, from its first node on.

@@ -81,7 +81,8 @@ pub struct Tx(Transaction<'static, Postgres>, Memory);
 pub async fn connect(url: &str, role: Role) -> Result<Db, StorageError> {
     // The parser's error may quote the URL, so it is not passed on.
     let options = PgConnectOptions::from_str(url).map_err(|_| StorageError::BadUrl)?;
-    let options = options.application_name("gpuledger").options([("TimeZone", "UTC")]);
+    // Its statements are many and short, or read much by an index: compiling them costs more than it saves.
+    let options = options.application_name("gpuledger").options([("TimeZone", "UTC"), ("jit", "off")]);
     probe(&options, role).await?;
     let pool = PgPoolOptions::new()
         .max_connections(MAX_CONNECTIONS)

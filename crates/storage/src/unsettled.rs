@@ -23,11 +23,18 @@ pub struct Mark {
 /// Driver errors.
 pub async fn mark(tx: &mut PgConnection, marks: &[Mark]) -> Result<(), StorageError> {
     sqlx::query(
-        "INSERT INTO unsettled (fact_seq, allocation, gpu, node)
-         SELECT m.fact_seq, m.allocation, m.gpu, COALESCE(m.node, CASE WHEN m.gpu IS NULL THEN (
-            SELECT h.node FROM reach AS r JOIN gpu_home AS h USING (gpu) WHERE r.subject = 'alloc:' || m.allocation LIMIT 1)
-            ELSE (SELECT h.node FROM gpu_home AS h WHERE h.gpu = m.gpu LIMIT 1) END)
-         FROM UNNEST($1::INT8[], $2::TEXT[], $3::TEXT[], $4::TEXT[]) AS m (fact_seq, allocation, gpu, node)",
+        // Many facts name the same GPU: each is looked up once.
+        "WITH given AS MATERIALIZED (
+            SELECT * FROM UNNEST($1::INT8[], $2::TEXT[], $3::TEXT[], $4::TEXT[]) AS m (fact_seq, allocation, gpu, node)
+         ), home AS MATERIALIZED (
+            SELECT gpu, min(node) AS node FROM gpu_home WHERE gpu IN (SELECT gpu FROM given WHERE node IS NULL) GROUP BY gpu
+         ), held AS MATERIALIZED (
+            SELECT r.subject, min(h.node) AS node FROM reach AS r JOIN gpu_home AS h USING (gpu)
+            WHERE r.subject IN (SELECT 'alloc:' || allocation FROM given WHERE gpu IS NULL AND node IS NULL) GROUP BY r.subject
+         )
+         INSERT INTO unsettled (fact_seq, allocation, gpu, node)
+         SELECT g.fact_seq, g.allocation, g.gpu, COALESCE(g.node, CASE WHEN g.gpu IS NULL THEN held.node ELSE home.node END)
+         FROM given AS g LEFT JOIN home USING (gpu) LEFT JOIN held ON held.subject = 'alloc:' || g.allocation",
     )
     .bind(marks.iter().map(|mark| mark.fact_seq).collect::<Vec<_>>())
     .bind(marks.iter().map(|mark| mark.allocation.as_deref()).collect::<Vec<_>>())

@@ -4,6 +4,7 @@ use crate::decide::{Decision, conflict, decide, refused, too_late};
 use crate::error::LedgerError;
 use crate::incoming::{Arrivals, Incoming};
 use crate::settle::Settlement;
+use crate::telemetry::Admitted;
 use crate::{horizon, parking, residue, sealing, telemetry, unsettled};
 use gpuledger_books::closed::Closed;
 use gpuledger_books::scope::News;
@@ -123,8 +124,8 @@ async fn apply_together(tx: &mut Tx, arrivals: &Arrivals, now: Instant) -> Resul
     Ok(applied)
 }
 
-/// Windows that are admitted.
-type Windows = [Arc<Vec<Arrived>>; 2];
+/// Windows that are admitted: as they came, and those that were judged first.
+type Windows = [Admitted; 2];
 
 /// Takes everything in but windows, and posts what follows, or marks it where more is behind; returns the windows that are admitted, with their
 /// subjects' locks held.
@@ -179,7 +180,7 @@ async fn take_in(
     arrivals: &Arrivals,
     now: Instant,
     context: &BatchContext,
-) -> Result<(Applied, BTreeMap<i64, Fact>, Windows), LedgerError> {
+) -> Result<(Applied, BTreeMap<i64, Arc<Fact>>, Windows), LedgerError> {
     let is_late = |window: &Arrived| too_late(window.end, now, &context.closed).is_some();
     let late = arrivals.as_events(is_late);
     let mut applied = Applied::default();
@@ -207,7 +208,7 @@ async fn take_in(
                 if let EventData::SignalAcknowledged(said) = &one.event.data {
                     residue::answer(tx, said, one.event.time).await?;
                 }
-                accepted.insert(seq, one.said);
+                accepted.insert(seq, Arc::new(one.said));
             }
             Inserted::Exists { digest, .. } if one.is_repeated(tx, &digest).await? => {
                 applied.tally.repeated += 1;
@@ -216,12 +217,12 @@ async fn take_in(
         }
     }
     let in_time = if late.is_empty() {
-        Arc::clone(&arrivals.windows)
+        Admitted { windows: Arc::clone(&arrivals.windows), blocks: Arc::clone(&arrivals.blocks) }
     } else {
-        Arc::new(arrivals.windows.iter().filter(|window| !is_late(window)).cloned().collect())
+        arrivals.windows.iter().filter(|window| !is_late(window)).cloned().collect::<Vec<_>>().into()
     };
     applied.tally.parked += parking::park(tx, &parked, now).await?;
-    Ok((applied, accepted, [in_time, Arc::new(windows)]))
+    Ok((applied, accepted, [in_time, windows.into()]))
 }
 
 fn keys_of_batch(arrivals: &Arrivals) -> BTreeSet<i32> {

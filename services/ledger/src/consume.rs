@@ -7,6 +7,7 @@ use crate::error::LedgerError;
 use crate::incoming::{Arrivals, Incoming, Origin};
 use crate::parking::kept_record;
 use crate::points::point;
+use crate::telemetry::seal;
 use crate::unsettled::{AT_ONCE, MOST_WAITING, settle_some};
 use gpuledger_books::BooksError;
 use gpuledger_domain::time::Instant;
@@ -17,7 +18,7 @@ use gpuledger_messaging::{
 use gpuledger_storage::{Db, StorageError, Tx, offsets};
 use gpuledger_wire::arrived::Arrived;
 use gpuledger_wire::decode_binary;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Nothing came for so long: what was accepted as part of a backlog is settled.
 const BACKLOG_IS_IN: Duration = Duration::from_millis(300);
+/// Batches that are read while one is written: reading takes longer than a core has time for meanwhile.
+const READ_AHEAD: usize = 2;
 /// How long the client may take to let go at the end.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -51,9 +54,9 @@ pub async fn consume(
     let mut consumer = Consumer::start(kafka, settings, offset_source(db.clone(), group.clone()))?;
     let mut pause = FIRST_PAUSE;
     // A process that ended may have left some.
-    let (mut next, mut waiting) = (None, 1);
+    let (mut ahead, mut waiting) = (VecDeque::with_capacity(READ_AHEAD), 1);
     loop {
-        let read = match next.take() {
+        let read = match ahead.pop_front() {
             Some(read) => read,
             None => tokio::select! {
                 () = shutdown.cancelled() => break,
@@ -64,14 +67,14 @@ pub async fn consume(
                 }
             },
         };
-        let read = read.await.map_err(|why| LedgerError::Block(why.to_string()))?;
-        // While one batch is written, the next one is read.
+        let read = read.await.map_err(|why| LedgerError::Block(why.to_string()))??;
+        // While one batch is written, the next ones are read.
         let applied = {
             let mut applying = pin!(apply_batch(db, &group, &read, clock()));
             loop {
                 tokio::select! {
                     applied = &mut applying => break applied,
-                    batch = consumer.next(), if next.is_none() => next = Some(read_ahead(batch?, clock())),
+                    batch = consumer.next(), if ahead.len() < READ_AHEAD => ahead.push_back(read_ahead(batch?, clock())),
                 }
             }
         };
@@ -88,8 +91,8 @@ pub async fn consume(
                 }
                 tracing::warn!(%error, "batch rolled back, it is read again");
                 // What was read ahead comes again behind it.
-                if let Some(ahead) = next.take() {
-                    drop(ahead.await);
+                for read in ahead.drain(..) {
+                    drop(read.await);
                 }
                 consumer.rewind(read.batch);
                 tokio::time::sleep(pause).await;
@@ -104,7 +107,7 @@ pub async fn consume(
             waiting = settle_what_waits(db, waiting).await?;
         }
     }
-    drop(next);
+    drop(ahead);
     consumer.close(CLOSE_DEADLINE).await?;
     Ok(())
 }
@@ -173,12 +176,15 @@ struct Read {
     arrivals: Arrivals,
 }
 
-/// Reads what a batch brings, on a thread of its own.
-fn read_ahead(mut batch: Batch, now: Instant) -> JoinHandle<Read> {
+/// Reads what a batch brings, and makes its blocks, on a thread of its own.
+fn read_ahead(mut batch: Batch, now: Instant) -> JoinHandle<Result<Read, LedgerError>> {
     tokio::task::spawn_blocking(move || {
-        let messages = std::mem::take(&mut batch.messages);
-        let arrivals = Arrivals { is_backlog: batch.is_full, ..arrivals(messages, now) };
-        Read { batch, arrivals }
+        let arrivals = arrivals(std::mem::take(&mut batch.messages), now);
+        // Nearly all windows are new: their blocks are made before it is known which are.
+        let blocks = seal(&arrivals.windows, (0..arrivals.windows.len()).collect())
+            .map_err(|why| LedgerError::Block(why.to_string()))?;
+        let arrivals = Arrivals { is_backlog: batch.is_full, blocks: Arc::new(blocks), ..arrivals };
+        Ok(Read { batch, arrivals })
     })
 }
 

@@ -115,9 +115,9 @@ async fn begin_to_act(
     tx: &mut Tx,
     before: Instant,
     now: Instant,
-) -> Result<BTreeMap<i64, Fact>, LedgerError> {
+) -> Result<BTreeMap<i64, Arc<Fact>>, LedgerError> {
     let stored = index::within(tx, before.as_micros(), now.as_micros()).await?;
-    let facts = decode(&stored)?;
+    let facts = decode(&stored)?.into_iter().map(Arc::new);
     Ok(stored.iter().map(|fact| fact.seq).zip(facts).collect())
 }
 

@@ -1,5 +1,6 @@
 //! What comes in: an event as it was read, with where it came from and whether its source may say it; and windows that need no such reading.
 
+use crate::telemetry::Sealed;
 use gpuledger_wire::arrived::Arrived;
 use gpuledger_wire::{Event, EventError, decode_structured, encode_structured};
 use std::fmt;
@@ -12,6 +13,8 @@ pub struct Arrivals {
     pub events: Vec<Incoming>,
     /// Windows that every judge admits, but for how late they are. Shared, since they are sealed on another thread.
     pub windows: Arc<Vec<Arrived>>,
+    /// Blocks of the windows, made ahead; without them they are made once it is known which windows are new.
+    pub blocks: Arc<Vec<Sealed>>,
     /// Of each window, where it came from.
     pub origins: Vec<Origin>,
     /// More waits behind it: what is posted with this batch would soon be posted again.

@@ -85,16 +85,17 @@ async fn chunk(db: &Db, hour_us: i64, most_rows: usize) -> Result<bool, LedgerEr
     lock_packing(&mut tx).await?;
     let mut folds: Vec<Fold> = (0..FOLDS).map(|_| Fold::new(most_rows / FOLDS)).collect();
     let mut numbers = Vec::new();
-    let mut after: Option<(String, i64)> = None;
+    let mut page = to_pack(&mut tx, hour_us, None, PAGE).await?;
     loop {
-        let place = after.as_ref().map(|(node, number)| (node.as_str(), *number));
-        let mut page = to_pack(&mut tx, hour_us, place, PAGE).await?;
         let until = folds.iter().filter_map(Fold::until).min();
         page.retain(|block| until.is_none_or(|until| block.next_node.as_deref() < Some(until)));
         let Some(last) = page.last() else { break };
-        after = last.next_node.clone().map(|node| (node, last.number));
         numbers.extend(page.iter().map(|block| block.number));
-        folds = folded(folds, page).await?;
+        let after = last.next_node.clone().map(|node| (node, last.number));
+        let place = after.as_ref().map(|(node, number)| (node.as_str(), *number));
+        // While one page is added up, the next one is read.
+        let (added, next) = tokio::join!(folded(folds, page), to_pack(&mut tx, hour_us, place, PAGE));
+        (folds, page) = (added?, next?);
     }
     let Some(fold) = folds.into_iter().reduce(Fold::join).filter(|_| !numbers.is_empty()) else {
         return Ok(false);

@@ -38,7 +38,7 @@ const SETTLE_REST: u32 = 4;
 /// While a backlog comes in, its facts wait, but no longer than this. Its consumer settles them once it is in.
 const BACKLOG_LONGEST: Duration = Duration::from_secs(60);
 /// How often it is looked whether an hour of telemetry is to be packed.
-const PACK_EVERY: Duration = Duration::from_millis(500);
+const PACK_EVERY: Duration = Duration::from_millis(250);
 /// How often partitions are made ahead, telemetry that is due is archived, and old telemetry is let go.
 const KEEP_EVERY: Duration = Duration::from_secs(300);
 /// How often signals that are due are looked for.

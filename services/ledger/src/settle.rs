@@ -14,7 +14,7 @@ use gpuledger_domain::ids::{GpuId, NodeId};
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::hours::Filter;
 use gpuledger_storage::{Tx, reach, touched, unsettled};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Form of the read models. Another one in the database means that all is derived anew before anything else is posted.
@@ -59,17 +59,14 @@ impl Settlement {
     /// As [`Settlement::of`], of a batch. What stands was settled without the life that telemetry proved since its node was marked: of the GPUs that
     /// are looked at it is settled with the batch. Else what the batch finds unchanged might not be what stands.
     pub(crate) async fn with_life(tx: &mut Tx, terms: &Terms, mut news: News) -> Result<Self, LedgerError> {
+        // Of those that are named it is known that they are looked at.
+        let named: BTreeSet<GpuId> = news.facts.values().flat_map(|fact| fact.body.gpus()).cloned().collect();
+        hear(tx, &mut news, &named).await?;
         loop {
             let settlement = Self::of(tx, terms, &news).await?;
-            let gpus: Vec<String> = settlement.scope.looked_at.iter().map(ToString::to_string).collect();
-            let marks = touched::of_gpus(tx, &gpus, news.now.as_micros()).await?;
-            let marks = marks.into_iter().map(|(node, us)| (NodeId::new(&node), Instant::from_micros(us)));
-            let unknown: BTreeMap<NodeId, Instant> =
-                marks.filter(|(node, _)| !news.heard.contains_key(node)).collect();
-            if unknown.is_empty() {
+            if !hear(tx, &mut news, &settlement.scope.looked_at).await? {
                 return Ok(settlement);
             }
-            news.heard.extend(unknown);
         }
     }
 
@@ -103,6 +100,18 @@ impl Settlement {
         reach::replace(tx, &subjects, &rows).await?;
         Ok(reach::list(tx, &self.scope.named).await?)
     }
+}
+
+/// Adds marks of these GPUs' nodes that the news do not have; false: there are none.
+async fn hear(tx: &mut Tx, news: &mut News, gpus: &BTreeSet<GpuId>) -> Result<bool, LedgerError> {
+    let gpus: Vec<String> = gpus.iter().map(ToString::to_string).collect();
+    let marks = touched::of_gpus(tx, &gpus, news.now.as_micros()).await?;
+    let marks = marks.into_iter().map(|(node, us)| (NodeId::new(&node), Instant::from_micros(us)));
+    let unknown: BTreeMap<NodeId, Instant> =
+        marks.filter(|(node, _)| !news.heard.contains_key(node)).collect();
+    let is_more = !unknown.is_empty();
+    news.heard.extend(unknown);
+    Ok(is_more)
 }
 
 /// What stands from floors on, attributed anew from the facts that act there and no more.

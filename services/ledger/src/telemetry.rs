@@ -3,6 +3,7 @@
 
 mod sealing;
 
+pub(crate) use sealing::Sealed;
 pub(crate) use sealing::seal;
 
 use crate::error::LedgerError;
@@ -10,8 +11,9 @@ use crate::points::point;
 use gpuledger_domain::fact::Settings;
 use gpuledger_domain::time::Instant;
 use gpuledger_storage::Tx;
+use gpuledger_storage::blocks::stage;
 use gpuledger_storage::telemetry::{WindowId, accept};
-use gpuledger_storage::{alive, blocks, state, touched};
+use gpuledger_storage::{alive, state, touched};
 use gpuledger_wire::arrived::Arrived;
 use std::sync::Arc;
 
@@ -28,10 +30,23 @@ pub(crate) struct Counted {
     pub(crate) newest: Option<Instant>,
 }
 
+/// Windows that are admitted, with the blocks that were made of them ahead, if any were.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Admitted {
+    pub(crate) windows: Arc<Vec<Arrived>>,
+    pub(crate) blocks: Arc<Vec<Sealed>>,
+}
+
+impl From<Vec<Arrived>> for Admitted {
+    fn from(windows: Vec<Arrived>) -> Self {
+        Self { windows: Arc::new(windows), ..Self::default() }
+    }
+}
+
 /// Takes windows in: each sequence of a stream counts once, however often and in whatever order it comes.
 pub(crate) async fn take_in(
     tx: &mut Tx,
-    windows: &Arc<Vec<Arrived>>,
+    Admitted { windows, blocks }: &Admitted,
     settings: Settings,
 ) -> Result<Counted, LedgerError> {
     if windows.is_empty() {
@@ -39,22 +54,24 @@ pub(crate) async fn take_in(
     }
     let ids: Vec<WindowId<'_>> = windows.iter().map(id_of).collect();
     let is_new = accept(tx, &ids).await?;
-    let new: Vec<usize> =
-        is_new.iter().enumerate().filter(|(_, new)| **new).map(|(place, _)| place).collect();
+    let (mut staged, missing) = sealing::usable(blocks, &is_new);
     // Sealing takes a core for a while, and the database is busy meanwhile.
     let sealing = {
-        let (windows, new) = (Arc::clone(windows), new.clone());
-        tokio::task::spawn_blocking(move || seal(&windows, &new))
+        let windows = Arc::clone(windows);
+        tokio::task::spawn_blocking(move || seal(&windows, missing))
     };
-    let ends =
-        || new.iter().filter_map(|place| windows.get(*place)).map(|w| (w.node.as_str(), w.end.as_micros()));
+    let new = || windows.iter().zip(&is_new).filter(|(_, is_new)| **is_new).map(|(window, _)| window);
+    let ends = || new().map(|window| (window.node.as_str(), window.end.as_micros()));
     let silences = hear(tx, &alive::runs(ends()), settings).await?;
     let sealed = sealing.await.map_err(|why| LedgerError::Block(why.to_string()))?;
-    blocks::stage(tx, &sealed.map_err(|why| LedgerError::Block(why.to_string()))?).await?;
+    let sealed = sealed.map_err(|why| LedgerError::Block(why.to_string()))?;
+    staged.extend(sealed.iter().map(|sealed| &sealed.block));
+    stage(tx, &staged).await?;
     point("ledger::after-copy");
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     let newest = ends().map(|(_, end_us)| Instant::from_micros(end_us)).max();
-    Ok(Counted { new: count(new.len()), repeated: count(windows.len() - new.len()), silences, newest })
+    let new = new().count();
+    Ok(Counted { new: count(new), repeated: count(windows.len() - new), silences, newest })
 }
 
 fn id_of(window: &Arrived) -> WindowId<'_> {

@@ -4,14 +4,15 @@
 use crate::error::LedgerError;
 use crate::horizon::{context, settled};
 use crate::settle::Settlement;
-use gpuledger_books::facts::decode;
+use gpuledger_books::known::accepted_before;
 use gpuledger_books::scope::News;
 use gpuledger_domain::fact::{Fact, FactBody, Placed, PlacedOf};
 use gpuledger_domain::ids::{AllocationId, NodeId};
 use gpuledger_storage::locks::{all_keys, hold};
 use gpuledger_storage::unsettled::{self, Mark, Portion};
-use gpuledger_storage::{Db, Tx, closes, index};
+use gpuledger_storage::{Db, Tx, closes};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What is settled in one transaction: its memory is bounded, and so is the time that locks are held.
 pub const AT_ONCE: Portion = Portion { nodes: 32, facts: 10_000 };
@@ -20,7 +21,7 @@ pub const AT_ONCE: Portion = Portion { nodes: 32, facts: 10_000 };
 pub(crate) const MOST_WAITING: u64 = 400_000;
 
 /// Marks facts that act. Returns how many.
-pub(crate) async fn mark(tx: &mut Tx, facts: &BTreeMap<i64, Fact>) -> Result<u64, LedgerError> {
+pub(crate) async fn mark(tx: &mut Tx, facts: &BTreeMap<i64, Arc<Fact>>) -> Result<u64, LedgerError> {
     let marks: Vec<Mark> = facts.iter().map(|(seq, fact)| mark_of(*seq, &fact.body)).collect();
     unsettled::mark(tx, &marks).await?;
     Ok(u64::try_from(marks.len()).unwrap_or(u64::MAX))
@@ -73,8 +74,7 @@ pub async fn settle_some(db: &Db, portion: Portion) -> Result<bool, LedgerError>
         return Ok(false);
     };
     let taken = unsettled::take(&mut tx, portion).await?;
-    let stored = index::load(&mut tx, &taken).await?;
-    let facts = stored.iter().map(|fact| fact.seq).zip(decode(&stored)?).collect();
+    let facts = accepted_before(&mut tx, taken).await?;
     let context = context(&mut tx).await?;
     let settlement = Settlement::with_life(&mut tx, &context.books, News::of_batch(facts, horizon)).await?;
     settlement.write(&mut tx, &context, horizon).await?;

@@ -8,7 +8,7 @@ use super::places::Places;
 use super::{Known, News};
 use crate::Terms;
 use crate::error::BooksError;
-use crate::facts::{decode, proof};
+use crate::facts::proof;
 use crate::known::KnownFacts;
 use gpuledger_domain::fact::{Fact, FactBody, Settings};
 use gpuledger_domain::ids::{AllocationId, GpuId, NodeId, Source};
@@ -74,9 +74,9 @@ impl<'c> Reading<'c> {
     }
 
     /// Takes facts that need not be read.
-    pub(super) fn take(&mut self, facts: &BTreeMap<i64, Fact>) {
+    pub(super) fn take(&mut self, facts: &BTreeMap<i64, Arc<Fact>>) {
         for (seq, fact) in facts {
-            self.add(*seq, Arc::new(fact.clone()));
+            self.add(*seq, Arc::clone(fact));
         }
     }
 
@@ -351,14 +351,8 @@ impl<'c> Reading<'c> {
 
     pub(super) async fn fetch_seqs(&mut self, mut seqs: BTreeSet<i64>) -> Result<(), BooksError> {
         seqs.retain(|seq| !self.read.contains_key(seq));
-        for (seq, fact) in self.known.take_from(&mut seqs) {
+        for (seq, fact) in self.known.read(self.connection, seqs).await? {
             self.add(seq, fact);
-        }
-        let stored = index::load(self.connection, &seqs.into_iter().collect::<Vec<_>>()).await?;
-        let facts = decode(&stored)?.into_iter().map(Arc::new);
-        for (stored, fact) in stored.iter().zip(facts) {
-            self.known.keep([(stored.seq, &fact)]);
-            self.add(stored.seq, fact);
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ pub struct BatchLimits {
 
 impl Default for BatchLimits {
     fn default() -> Self {
-        Self { messages: 8_000, bytes: 8 * 1024 * 1024, wait: Duration::from_millis(200) }
+        Self { messages: 8_000, bytes: 16 * 1024 * 1024, wait: Duration::from_millis(200) }
     }
 }
 
@@ -56,7 +56,7 @@ impl ConsumerSettings {
             topics,
             session_timeout: Duration::from_secs(30),
             batch: BatchLimits::default(),
-            queued_batches: 2,
+            queued_batches: 1,
             offsets_timeout: Duration::from_secs(30),
             revoke_timeout: Duration::from_secs(10),
         }

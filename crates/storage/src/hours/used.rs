@@ -57,6 +57,18 @@ impl Quality {
         }
     }
 
+    /// Adds covered time to the reading and label at a place that [`Quality::add`] gave them.
+    pub fn add_at(&mut self, place: usize, covered_us: u64) {
+        if let Some((_, _, sum)) = self.told.get_mut(place) {
+            *sum = sum.saturating_add(covered_us);
+        }
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.told.is_empty()
+    }
+
     /// In order.
     pub fn to_map(&self) -> QualityMap {
         let mut map = QualityMap::new();

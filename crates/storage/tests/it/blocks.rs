@@ -24,7 +24,7 @@ async fn blocks_are_staged_as_they_came_whatever_their_day() -> Result<()> {
     let database = Database::new().await?;
     let mut tx = database.writer.begin().await?;
     stage(&mut tx, &[block(0, "n\t1", "n2"), block(25, "a", "b"), block(0, "a", "a")]).await?;
-    stage(&mut tx, &[]).await?;
+    stage(&mut tx, &[] as &[NewBlock]).await?;
     tx.commit().await?;
     let mut tx = database.writer.begin().await?;
     let first = page(&mut tx, None, 2).await?;

@@ -95,7 +95,25 @@ impl<'a> Fields<'a> {
         self.long_varint()
     }
 
+    /// One of up to eight bytes is read at once: the first byte without its highest bit set is the last of it.
     fn long_varint(&mut self) -> Option<u64> {
+        let Some(next) = self.rest.first_chunk::<8>() else { return self.longest_varint() };
+        let word = u64::from_le_bytes(*next);
+        let ends = !word & 0x8080_8080_8080_8080;
+        if ends == 0 {
+            return self.longest_varint();
+        }
+        // Bits up to the one that ends it; then the sevens are pushed together: pairs of bytes, of two, of four.
+        let own = word & (ends ^ (ends - 1)) & 0x7f7f_7f7f_7f7f_7f7f;
+        let pairs = (own & 0x007f_007f_007f_007f) | (own & 0x7f00_7f00_7f00_7f00) >> 1;
+        let fours = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+        let value = (fours & 0x0000_0000_0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4;
+        let length = usize::try_from(ends.trailing_zeros() / 8 + 1).ok()?;
+        self.rest = self.rest.get(length..)?;
+        Some(value)
+    }
+
+    fn longest_varint(&mut self) -> Option<u64> {
         let mut value = 0;
         for (place, byte) in self.rest.iter().enumerate().take(10) {
             let part = u64::from(byte & 127);
@@ -123,4 +141,36 @@ pub(super) fn name(bytes: &[u8]) -> Option<&str> {
 /// An instant as events may carry it.
 pub(super) fn instant(us: i64) -> Option<Instant> {
     YEARS_US.contains(&us).then(|| Instant::from_micros(us))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(mut value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while value >= 128 {
+            bytes.push(u8::try_from(value & 127).unwrap() | 128);
+            value >>= 7;
+        }
+        bytes.push(u8::try_from(value).unwrap());
+        bytes
+    }
+
+    #[test]
+    fn numbers_of_every_length_are_read_wherever_they_stand() {
+        for bits in 0..64 {
+            for value in [1_u64 << bits, (1 << bits) - 1, u64::MAX >> bits, 0x0123_4567_89ab_cdef >> bits] {
+                for behind in 0..10 {
+                    let mut bytes = written(value);
+                    let length = bytes.len();
+                    bytes.extend(std::iter::repeat_n(0xff, behind));
+                    let mut fields = Fields::new(&bytes);
+                    assert_eq!(fields.varint(), Some(value), "{value} and {behind} bytes behind it");
+                    assert_eq!(fields.rest().len(), bytes.len() - length);
+                    assert_eq!(Fields::new(&bytes[..length - 1]).varint(), None, "{value} cut off");
+                }
+            }
+        }
+    }
 }

@@ -25,6 +25,8 @@ pub struct Reading<'a, 's> {
     pub covered_us: u64,
     /// Reading and its label.
     pub quality: &'s [(&'a str, &'a str)],
+    /// Which of the lists of its window `quality` is: readings with the same number have the same one.
+    pub list: u32,
     /// Reading and the microseconds it covers, where those are others.
     pub coverage: &'s [(&'a str, u64)],
 }
@@ -120,6 +122,7 @@ pub(super) struct Scratch<'a> {
     told: &'a [u8],
     quality: Vec<(&'a str, &'a str)>,
     coverage: Vec<(&'a str, u64)>,
+    list: u32,
 }
 
 pub(super) fn unit<'a>(
@@ -137,7 +140,7 @@ pub(super) fn unit<'a>(
     let energy_mj = count_or_none(&mut fields, 6)?;
     let covered_us = covered(fields.number_or_zero(7)?, length_us)?;
     scratch.read(&mut fields, (8, 9), length_us)?;
-    let Scratch { quality, coverage, .. } = scratch;
+    let Scratch { quality, coverage, list, .. } = scratch;
     each(&Reading {
         gpu,
         placement,
@@ -148,6 +151,7 @@ pub(super) fn unit<'a>(
         energy_mj,
         covered_us,
         quality,
+        list: *list,
         coverage,
     });
     Some(())
@@ -173,7 +177,7 @@ pub(super) fn process<'a>(
     let memory_byte_us = wide_or_none(&mut fields, 9)?;
     let covered_us = covered(fields.number_or_zero(10)?, length_us)?;
     scratch.read(&mut fields, (11, 12), length_us)?;
-    let Scratch { quality, coverage, .. } = scratch;
+    let Scratch { quality, coverage, list, .. } = scratch;
     each(&Reading {
         gpu,
         placement,
@@ -184,6 +188,7 @@ pub(super) fn process<'a>(
         energy_mj: None,
         covered_us,
         quality,
+        list: *list,
         coverage,
     });
     Some(())
@@ -214,6 +219,7 @@ impl<'a> Scratch<'a> {
         length_us: i64,
     ) -> Option<()> {
         self.told = &[];
+        self.list += 1;
         self.quality.clear();
         self.coverage.clear();
         while let Some(entry) = fields.bytes_or_none(quality)? {

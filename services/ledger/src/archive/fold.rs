@@ -114,6 +114,7 @@ mod tests {
             energy_mj: None,
             covered_us: 9_000_000,
             quality: &[("sm_active_us", "interval_mean")],
+            list: 1,
             coverage: &[("sm_active_us", 8_000_000)],
         }
     }

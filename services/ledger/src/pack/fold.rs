@@ -2,7 +2,7 @@
 //! and everything from the first of them on is left for the next time.
 
 use super::minutes::parts;
-use super::node_hour::NodeHour;
+use super::node_hour::{Lists, NodeHour};
 use gpuledger_domain::time::{HOUR_US, MINUTE_US};
 use gpuledger_storage::hours::PackedHour;
 use gpuledger_storage::unread::Unread;
@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct Fold {
     nodes: BTreeMap<String, BTreeMap<i64, NodeHour>>,
+    lists: Lists,
     /// What nodes say they could not measure.
     unread: Vec<Unread>,
     rows: usize,
@@ -25,7 +26,14 @@ pub(super) struct Fold {
 impl Fold {
     /// A fold that holds at most about so many rows, and one node in any case.
     pub(super) fn new(most_rows: usize) -> Self {
-        Self { nodes: BTreeMap::new(), unread: Vec::new(), rows: 0, most_rows, until: None }
+        Self {
+            nodes: BTreeMap::new(),
+            lists: Lists::default(),
+            unread: Vec::new(),
+            rows: 0,
+            most_rows,
+            until: None,
+        }
     }
 
     /// First node that is left for the next time; none: no node is.
@@ -47,7 +55,16 @@ impl Fold {
         let Some(hours) = self.nodes.get_mut(staged.node) else { return Ok(()) };
         let before = rows_of(hours);
         let plain = staged.plain()?;
-        match read_window(&plain, |window, reading| add(hours, window, reading)) {
+        let (lists, mut list) = (&mut self.lists, None);
+        let each = |window: &Window<'_>, reading: &Reading<'_, '_>| {
+            let number = match list {
+                Some((of_window, number)) if of_window == reading.list => number,
+                _ => lists.number(reading.quality),
+            };
+            list = Some((reading.list, number));
+            add(hours, window, (reading, number));
+        };
+        match read_window(&plain, each) {
             Some(window) if window.gaps == 0 => {}
             Some(_) => self.unread.extend(unread(staged.node, &staged.to_event()?)),
             // The judge of events says what is wrong with it.
@@ -143,12 +160,16 @@ fn rows_of(hours: &BTreeMap<i64, NodeHour>) -> usize {
     hours.values().map(NodeHour::len).sum()
 }
 
-fn add(hours: &mut BTreeMap<i64, NodeHour>, window: &Window<'_>, reading: &Reading<'_, '_>) {
+fn add(
+    hours: &mut BTreeMap<i64, NodeHour>,
+    window: &Window<'_>,
+    (reading, list): (&Reading<'_, '_>, Option<u16>),
+) {
     for part in parts(window) {
         let hour_us = part.from.floor(HOUR_US).as_micros();
         let minute = u8::try_from(part.from.as_micros().rem_euclid(HOUR_US) / MINUTE_US).unwrap_or(0);
         let rows = hours.entry(hour_us).or_default();
-        rows.add(minute, window, reading, |amount| part.of(amount), part.is_first());
+        rows.add(minute, window, (reading, list), |amount| part.of(amount), part.is_first());
     }
 }
 

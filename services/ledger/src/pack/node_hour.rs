@@ -23,6 +23,33 @@ struct Row {
     /// Empty: the unit itself.
     owner: String,
     used: Used,
+    /// The list with which its quality began; its entries stand in that order.
+    list: Option<u16>,
+}
+
+/// Lists of labels that readings came with. A row whose readings keep their list is added to without comparing names.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    seen: Vec<Vec<(String, String)>>,
+}
+
+/// So many lists are told apart; readings with others have their names compared.
+const MOST_LISTS: u16 = 64;
+
+impl Lists {
+    /// The number of a list; none: there are too many.
+    pub(super) fn number(&mut self, quality: &[(&str, &str)]) -> Option<u16> {
+        let is_it = |seen: &Vec<(String, String)>| {
+            seen.len() == quality.len() && seen.iter().zip(quality).all(|(a, b)| (&*a.0, &*a.1) == *b)
+        };
+        let place = self.seen.iter().position(is_it).unwrap_or(self.seen.len());
+        let number = u16::try_from(place).ok().filter(|number| *number < MOST_LISTS)?;
+        if place == self.seen.len() {
+            let owned = |(reading, label): &(&str, &str)| ((*reading).to_owned(), (*label).to_owned());
+            self.seen.push(quality.iter().map(owned).collect());
+        }
+        Some(number)
+    }
 }
 
 impl NodeHour {
@@ -31,17 +58,18 @@ impl NodeHour {
         self.rows.len()
     }
 
-    /// Adds a reading's part of a minute. What was seen at most counts in the first part.
+    /// Adds a reading's part of a minute. What was seen at most counts in the first part. `list`: the number of its labels.
     pub(super) fn add(
         &mut self,
         minute: u8,
         window: &Window<'_>,
-        reading: &Reading<'_, '_>,
+        (reading, list): (&Reading<'_, '_>, Option<u16>),
         part: impl Fn(u128) -> u128,
         is_first: bool,
     ) {
         let narrow = |amount: u64| u64::try_from(part(u128::from(amount))).unwrap_or(u64::MAX);
-        let used = self.used(reading, reading.process.map(|process| process.owner(window.boot_id)));
+        let row = self.row(reading, reading.process.map(|process| process.owner(window.boot_id)));
+        let used = &mut row.used;
         used.covered_us.add(minute, narrow(reading.covered_us));
         if let Some(amount) = reading.sm_active_us {
             used.sm_active_us.add(minute, narrow(amount));
@@ -53,18 +81,28 @@ impl NodeHour {
             used.energy_mj.add(minute, narrow(amount));
         }
         used.memory_bytes_max = used.memory_bytes_max.max(reading.memory_bytes_max.filter(|_| is_first));
-        for (guess, (name, label)) in reading.quality.iter().enumerate() {
-            used.quality.add(name, label, narrow(reading.covered_us_of(name)), guess);
+        let is_first_list = used.quality.is_empty();
+        let is_in_place = !is_first_list && list.is_some() && row.list == list;
+        if is_first_list {
+            row.list = list;
+        }
+        for (place, (name, label)) in reading.quality.iter().enumerate() {
+            let covered_us = narrow(reading.covered_us_of(name));
+            if is_in_place {
+                used.quality.add_at(place, covered_us);
+            } else {
+                used.quality.add(name, label, covered_us, place);
+            }
         }
     }
 
-    fn used(&mut self, reading: &Reading<'_, '_>, owner: Option<Owner<'_>>) -> &mut Used {
+    fn row(&mut self, reading: &Reading<'_, '_>, owner: Option<Owner<'_>>) -> &mut Row {
         let place = match self.rows.get(self.next) {
             Some(row) if row.is_of(reading, owner) => self.next,
             _ => self.look_up(reading, owner),
         };
         self.next = place + 1;
-        &mut self.rows[place].used
+        &mut self.rows[place]
     }
 
     fn look_up(&mut self, reading: &Reading<'_, '_>, owner: Option<Owner<'_>>) -> usize {
@@ -76,14 +114,20 @@ impl NodeHour {
         let key = ((gpu.to_owned(), placement), owner.to_owned());
         let rows = &mut self.rows;
         *self.places.entry(key).or_insert_with(|| {
-            rows.push(Row { gpu: gpu.to_owned(), placement, owner: owner.to_owned(), used: Used::default() });
+            rows.push(Row {
+                gpu: gpu.to_owned(),
+                placement,
+                owner: owner.to_owned(),
+                used: Used::default(),
+                list: None,
+            });
             rows.len() - 1
         })
     }
 
     /// Adds other rows of the same node and hour.
     pub(super) fn join(&mut self, other: Self) {
-        for Row { gpu, placement, owner, used } in other.rows {
+        for Row { gpu, placement, owner, used, list: _ } in other.rows {
             let place = self.place_of(&gpu, placement, &owner);
             self.rows[place].used.merge(&used);
         }

@@ -23,9 +23,10 @@ pub(super) async fn all(db: &Db) -> Result<(), LedgerError> {
             let event = decode_structured(&one.body).map_err(|why| LedgerError::Block(why.to_string()))?;
             windows.extend(Arrived::from_event(&event));
         }
-        let places: Vec<usize> = (0..windows.len()).collect();
-        let sealed = seal(&windows, &places).map_err(|why| LedgerError::Block(why.to_string()))?;
-        blocks::stage(&mut tx, &sealed).await?;
+        let sealed = seal(&windows, (0..windows.len()).collect())
+            .map_err(|why| LedgerError::Block(why.to_string()))?;
+        let made: Vec<_> = sealed.iter().map(|sealed| &sealed.block).collect();
+        blocks::stage(&mut tx, &made).await?;
         let gone: Vec<String> = staged.into_iter().map(|one| one.place).collect();
         remove_alone(&mut tx, &gone).await?;
         tx.commit().await?;

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 /// An hour is over once a window ended so long after it, or the clock stands there: collectors close windows seconds after their end.
 const GRACE_US: i64 = 2 * MINUTE_US;
 /// Of an hour that is over, what waits is packed once nothing came for so long,
-const QUIET: Duration = Duration::from_secs(1);
+const QUIET: Duration = Duration::from_millis(500);
 /// or once it waited for so long,
 const LONGEST: Duration = Duration::from_secs(60);
 /// or once it is so much, before compression: rows are then added to less often than windows come.
-const MUCH_BYTES: i64 = 1 << 30;
+const MUCH_BYTES: i64 = 512 << 20;
 /// Of an hour that is not over, once nothing came for so long: its nodes are gone, and it might never be over.
 const IDLE: Duration = Duration::from_secs(120);
 

@@ -9,19 +9,51 @@ use gpuledger_wire::block::{BlockError, Sealer};
 /// that is not asked for.
 const FULL_BYTES: usize = 256 << 10;
 
+/// A block, and the places of its windows among those it was made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    pub(crate) block: NewBlock,
+    places: Vec<usize>,
+}
+
+impl Sealed {
+    /// Whether every window in it is chosen.
+    fn is_whole(&self, chosen: &[bool]) -> bool {
+        self.places.iter().all(|place| chosen.get(*place) == Some(&true))
+    }
+}
+
+/// Of blocks that were made ahead those that have chosen windows only, and the places of the chosen ones that are in none of them: they want a
+/// block yet.
+pub(crate) fn usable<'b>(blocks: &'b [Sealed], chosen: &[bool]) -> (Vec<&'b NewBlock>, Vec<usize>) {
+    let mut missing = chosen.to_vec();
+    let mut whole = Vec::with_capacity(blocks.len());
+    for sealed in blocks.iter().filter(|sealed| sealed.is_whole(chosen)) {
+        whole.push(&sealed.block);
+        for place in &sealed.places {
+            missing[*place] = false;
+        }
+    }
+    let missing = missing.iter().enumerate().filter(|(_, is_missing)| **is_missing);
+    (whole, missing.map(|(place, _)| place).collect())
+}
+
 /// The blocks of the windows at these places.
-pub(crate) fn seal(windows: &[Arrived], places: &[usize]) -> Result<Vec<NewBlock>, BlockError> {
-    let mut chosen: Vec<&Arrived> = places.iter().filter_map(|place| windows.get(*place)).collect();
-    chosen.sort_by_key(|window| (hour_of(window), &window.node, &window.stream, window.sequence));
+pub(crate) fn seal(windows: &[Arrived], places: Vec<usize>) -> Result<Vec<Sealed>, BlockError> {
+    let mut chosen: Vec<(usize, &Arrived)> =
+        places.into_iter().filter_map(|place| Some((place, windows.get(place)?))).collect();
+    chosen.sort_by_key(|(_, window)| (hour_of(window), &window.node, &window.stream, window.sequence));
     let mut sealer = Sealer::new()?;
     let (mut blocks, mut begun) = (Vec::new(), 0);
-    for (place, window) in chosen.iter().enumerate() {
+    for (at, (_, window)) in chosen.iter().enumerate() {
         sealer.push(window);
-        let is_last = chosen.get(place + 1).is_none_or(|next| hour_of(next) != hour_of(window));
+        let is_last = chosen.get(at + 1).is_none_or(|(_, next)| hour_of(next) != hour_of(window));
         if is_last || sealer.raw_bytes() >= FULL_BYTES {
-            let of_block = chosen.get(begun..=place).unwrap_or_default();
-            begun = place + 1;
-            blocks.extend(block(of_block, &mut sealer)?);
+            let (places, of_block): (Vec<usize>, Vec<&Arrived>) =
+                chosen.get(begun..=at).unwrap_or_default().iter().copied().unzip();
+            begun = at + 1;
+            let block = block(&of_block, &mut sealer)?;
+            blocks.extend(block.map(|block| Sealed { block, places }));
         }
     }
     Ok(blocks)
@@ -76,11 +108,10 @@ mod tests {
             .map(|n| window(if n % 2 == 0 { "b" } else { "a" }, n, (n % 4 / 2) * HOUR_US, 40_000))
             .chain([window("c", 0, 5, 10)])
             .collect();
-        let places: Vec<usize> = (0..40).collect();
-        let blocks = seal(&windows, &places).unwrap();
+        let blocks = seal(&windows, (0..40).collect()).unwrap();
         let mut opener = Opener::new().unwrap();
         let mut seen = Vec::new();
-        for block in &blocks {
+        for Sealed { block, .. } in &blocks {
             let opened = opener.open(&block.body).unwrap();
             let inside: Vec<_> = opened.windows().map(|w| w.unwrap()).collect();
             assert_eq!(inside.len(), usize::try_from(block.windows).unwrap());
@@ -99,5 +130,23 @@ mod tests {
         wanted.sort();
         assert_eq!(seen, wanted);
         assert!(blocks.len() > 2, "{}", blocks.len());
+    }
+
+    #[test]
+    fn of_blocks_made_ahead_those_with_a_window_that_counted_before_are_made_anew() {
+        let windows: Vec<Arrived> = (0..40).map(|n| window("a", n, 0, 40_000)).collect();
+        let ahead = seal(&windows, (0..40).collect()).unwrap();
+        assert!(ahead.len() > 3, "{}", ahead.len());
+        let mut is_new = vec![true; 40];
+        let (whole, missing) = usable(&ahead, &is_new);
+        assert_eq!((whole.len(), missing.len()), (ahead.len(), 0));
+        is_new[8] = false;
+        let (whole, missing) = usable(&ahead, &is_new);
+        assert_eq!(whole.len(), ahead.len() - 1);
+        let anew = seal(&windows, missing).unwrap();
+        let count: i32 =
+            whole.into_iter().chain(anew.iter().map(|sealed| &sealed.block)).map(|block| block.windows).sum();
+        assert_eq!(count, 39, "each of the others once");
+        assert_eq!(usable(&[], &[true, false]), (Vec::new(), vec![0]), "none was made ahead");
     }
 }

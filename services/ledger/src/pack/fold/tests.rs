@@ -190,3 +190,42 @@ fn a_window_with_members_of_its_own_counts_too() {
     let kept = Arrived::from_event(&event).unwrap();
     assert_eq!(folded(&[kept]), folded(&[arrived]));
 }
+
+#[test]
+fn labels_add_up_however_their_lists_change_m_8() {
+    let lists = [
+        json!({"sm_active_us": "interval_mean", "memory_byte_us": "driver_counter"}),
+        json!({"sm_active_us": "interval_mean", "memory_byte_us": "driver_counter"}),
+        json!({"memory_byte_us": "driver_counter", "sm_active_us": "unavailable(lost)"}),
+        json!({}),
+        json!({"sm_active_us": "interval_mean"}),
+        json!({"sm_active_us": "interval_mean", "memory_byte_us": "driver_counter"}),
+    ];
+    let mut wanted = std::collections::BTreeMap::new();
+    let windows: Vec<Arrived> = (0..)
+        .zip(&lists)
+        .map(|(sequence, list)| {
+            let mut unit = unit("G", 1, 1_000 + u64::from(sequence));
+            unit["quality"] = list.clone();
+            for (name, label) in list.as_object().unwrap() {
+                *wanted.entry((name.clone(), label.as_str().unwrap().to_owned())).or_insert(0) +=
+                    1_000 + u64::from(sequence);
+            }
+            // A neighbour with lists of its own goes between.
+            let mut other = unit.clone();
+            other["gpu"] = "H".into();
+            other["quality"] = json!({"sm_active_us": "gauge"});
+            window("n", sequence, (sequence * 10, sequence * 10 + 10), json!([other, unit]), json!([]))
+        })
+        .collect();
+    let rows = folded(&windows);
+    let of = |gpu: &str| {
+        rows.iter().find(|row| row.key.gpu == gpu).unwrap().unit.clone().unwrap().quality.to_map()
+    };
+    let flat: std::collections::BTreeMap<(String, String), u64> = of("G")
+        .into_iter()
+        .flat_map(|(name, labels)| labels.into_iter().map(move |(label, us)| ((name.clone(), label), us)))
+        .collect();
+    assert_eq!(flat, wanted);
+    assert_eq!(of("H")["sm_active_us"]["gauge"], (0..6).map(|n| 1_000 + n).sum::<u64>());
+}

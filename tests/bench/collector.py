@@ -92,6 +92,12 @@ class Client:
             self.process.wait()
 
 
+def packaged_environment():
+    """What the unit of the package sets."""
+    unit = (ROOT / "deploy" / "systemd" / "gpuledger-collector.service").read_text()
+    return dict(line.removeprefix("Environment=").split("=", 1) for line in unit.splitlines() if line.startswith("Environment="))
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -111,7 +117,7 @@ def clients(folder, record, started_us):
         f'node = "bench"\nnvml_library = "{LIBRARY}"\nmetrics_bind = "127.0.0.1:{port}"\n'
         f'[spool]\nfolder = "{run}/spool"\n[sink.file]\npath = "{run}/events.ndjson"\n')
     ours = Client("collector", [BUILT / "gpuledger-collector", "--config", run / "collector.toml", "run"],
-                  {**base, **recorded("collector")}, port)
+                  {**base, **packaged_environment(), **recorded("collector")}, port)
     port = free_port()
     theirs = Client("nvitop-exporter",
                     [sys.executable, "-m", "nvitop_exporter", "--bind-address", "127.0.0.1", "--port", str(port), "--interval", "1"],
@@ -193,7 +199,8 @@ def check_totals(measured):
 
 
 def main():
-    subprocess.run(["cargo", "build", "--locked", "--profile", "node", "-p", "gpuledger-collector", "-p", "gpuledger-nvml-sim"], cwd=ROOT, check=True)
+    if os.environ.get("BUILT") != "1":
+        subprocess.run(["cargo", "build", "--locked", "--profile", "node", "-p", "gpuledger-collector", "-p", "gpuledger-nvml-sim"], cwd=ROOT, check=True)
     sleepers = [subprocess.Popen(["sleep", "3600"]) for _ in range(PROCESSES)]
     folder = Path(tempfile.mkdtemp(prefix="gpuledger-bench-"))
     try:
@@ -225,7 +232,7 @@ def report(folder, measured, recorded):
     ratio = f"{own[1] / own[0]:.1f}" if min(own) >= LEAST_CPU_US else "n/a"
     p99 = p99_ms(measured["metrics"])
     settings = f"gpus={GPUS} instances={GPUS * INSTANCES} processes={PROCESSES} seconds={measured['took_s']:.0f} period_s=1 cores={os.cpu_count()}"
-    print(f"bench-collector: settings: {settings}, built as packaged, spool and file synced, both scraped every {SCRAPE_EVERY_S} s")
+    print(f"bench-collector: settings: {settings}, built and started as packaged, spool and file synced, both scraped every {SCRAPE_EVERY_S} s")
     print(f"RESULT bench-collector cpu_percent={cpu_percent:.2f} rss_mib={measured['rss_kib'][0] / 1024:.1f} cpu_ratio={ratio} "
           f"rss_ratio={measured['rss_kib'][1] / measured['rss_kib'][0]:.1f} cycle_p99_ms={'n/a' if p99 is None else f'{p99:g}'}")
 

@@ -123,11 +123,16 @@ impl NodeWindows {
         closed
     }
 
-    /// All windows up to an instant, the last one cut there: the node agent ends.
+    /// All windows up to an instant, the last one cut there: the node agent ends. If nobody has looked in the last one, no device is to blame: its time is
+    /// part of the stop, which the next start tells as a gap.
     pub fn flush(&mut self, at: Instant) -> Vec<ClosedWindow> {
         self.skip_what_nobody_saw(at);
         let mut closed = Vec::new();
         while let Some(window) = self.frame.window_of(self.closed_to).filter(|next| next.start() < at) {
+            let is_looked_into = self.lanes.is_empty() || self.waiting.contains_key(&window.start());
+            if window.end() > at && !is_looked_into {
+                break;
+            }
             let cut = Window::new(window.start(), window.end().min(at)).unwrap_or(window);
             let before = self.closed_to;
             closed.extend(self.put_together(cut));

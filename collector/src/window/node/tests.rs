@@ -85,6 +85,20 @@ fn the_first_window_begins_with_the_agent_and_the_last_ends_with_it() {
 }
 
 #[test]
+fn an_end_just_after_an_edge_blames_no_device() {
+    let mut windows = windows(0);
+    for gpu in ["GPU-a", "GPU-b"] {
+        windows.add(&name(gpu), at(10), parts(gpu, &[0]));
+    }
+    assert_eq!(edges(&windows.flush(at(11))), [(0, 10)], "nobody has looked since 10");
+    let mut windows = self::windows(0);
+    windows.add(&name("GPU-a"), at(10), parts("GPU-a", &[0, 10]));
+    let closed = windows.flush(at(11));
+    assert_eq!(edges(&closed), [(0, 10), (10, 11)]);
+    assert_eq!(closed[1].gaps[0].reason.as_str(), "timed_out(GPU-b)", "this one hangs");
+}
+
+#[test]
 fn windows_that_nobody_saw_are_not_made_up() {
     let mut windows = windows(0);
     for gpu in ["GPU-a", "GPU-b"] {

@@ -142,7 +142,9 @@ fn a_stall_of_one_gpu_is_no_stall_of_the_others() {
     );
     // A crowded machine may hold up the whole process; the stall itself must not be laid on the other GPU.
     let blamed = |reason: &&str| reason.starts_with("timed_out(") && reason.contains(outing.uuid(1));
-    assert!(!reasons.iter().any(blamed), "{reasons:?}");
+    let gaps: Vec<_> =
+        outing.output.windows().map(|window| (window.start, window.end, &window.gaps)).collect();
+    assert!(!reasons.iter().any(blamed), "{gaps:?}\n{}", outing.log);
 }
 
 /// As `stalled-dense-mig`, in seconds that a test can wait for.

@@ -123,14 +123,13 @@ impl NodeWindows {
         closed
     }
 
-    /// All windows up to an instant, the last one cut there: the node agent ends. If nobody has looked in the last one, no device is to blame: its time is
-    /// part of the stop, which the next start tells as a gap.
+    /// All windows up to an instant, the last one cut there: the node agent ends. If every lane has told all before the last one and none has looked in
+    /// it, no device is to blame: its time is part of the stop, which the next start tells as a gap.
     pub fn flush(&mut self, at: Instant) -> Vec<ClosedWindow> {
         self.skip_what_nobody_saw(at);
         let mut closed = Vec::new();
         while let Some(window) = self.frame.window_of(self.closed_to).filter(|next| next.start() < at) {
-            let is_looked_into = self.lanes.is_empty() || self.waiting.contains_key(&window.start());
-            if window.end() > at && !is_looked_into {
+            if window.end() > at && self.has_nobody_looked_since(window.start()) {
                 break;
             }
             let cut = Window::new(window.start(), window.end().min(at)).unwrap_or(window);
@@ -141,6 +140,11 @@ impl NodeWindows {
             }
         }
         closed
+    }
+
+    fn has_nobody_looked_since(&self, start: Instant) -> bool {
+        let have_all_told = self.lanes.values().all(|told| *told >= start);
+        !self.lanes.is_empty() && have_all_told && !self.waiting.contains_key(&start)
     }
 
     fn is_due(&self, window: Window, now: Instant) -> bool {

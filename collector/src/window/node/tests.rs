@@ -96,6 +96,12 @@ fn an_end_just_after_an_edge_blames_no_device() {
     let closed = windows.flush(at(11));
     assert_eq!(edges(&closed), [(0, 10), (10, 11)]);
     assert_eq!(closed[1].gaps[0].reason.as_str(), "timed_out(GPU-b)", "this one hangs");
+    let mut windows = self::windows(0);
+    for (gpu, told) in [("GPU-a", 10), ("GPU-b", 0)] {
+        windows.add(&name(gpu), at(told), parts(gpu, &[0]));
+    }
+    let reasons: Vec<_> = windows.flush(at(17)).iter().map(|closed| closed.gaps.len()).collect();
+    assert_eq!(reasons, [0, 2], "a device that hangs over the end is named: nobody knows when it comes back");
 }
 
 #[test]

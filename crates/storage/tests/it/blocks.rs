@@ -24,7 +24,8 @@ async fn blocks_are_staged_as_they_came_whatever_their_day() -> Result<()> {
     let database = Database::new().await?;
     let mut tx = database.writer.begin().await?;
     stage(&mut tx, &[block(0, "n\t1", "n2"), block(25, "a", "b"), block(0, "a", "a")]).await?;
-    stage(&mut tx, &[] as &[NewBlock]).await?;
+    let none: &[NewBlock] = &[];
+    stage(&mut tx, none).await?;
     tx.commit().await?;
     let mut tx = database.writer.begin().await?;
     let first = page(&mut tx, None, 2).await?;
